@@ -9,6 +9,7 @@ COPY packages/client/package.json packages/client/
 COPY packages/load/package.json packages/load/
 COPY packages/verifier/package.json packages/verifier/
 COPY test/typed-client/package.json test/typed-client/
+COPY examples/spa/package.json examples/spa/
 COPY lab/package.json lab/
 RUN --mount=type=cache,target=/root/.npm npm ci --no-audit --no-fund
 COPY tsconfig.json tsconfig.service.json prisma.config.ts ./

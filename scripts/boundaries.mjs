@@ -121,7 +121,7 @@ export const LAYERS = [
       packages('zod'),
       NODE,
       '^src/domain/(audience|identifiers)\\.ts$',
-      '^src/infra/crypto/(key-files|keys|scrypt-hasher)\\.ts$',
+      '^src/infra/crypto/(factor-keys|key-files|keys|scrypt-hasher)\\.ts$',
       '^src/infra/(postgres/connection|redis/connection/redis-url|tls/certificates)\\.ts$',
       '^src/runtime/memory\\.ts$',
     ],
@@ -211,7 +211,7 @@ const SEPARATE = [
   '^src/(cli|doctor)/',
   '^src/http/(accounts|auth|own-account|well-known)/',
   // Implementations of ports.
-  '^src/infra/(crypto/common-passwords|(memory|redis)/attempt-slots|redis/memory-use)\\.ts$',
+  '^src/infra/(crypto/(common-passwords|login-token)|(memory|redis)/attempt-slots|redis/memory-use)\\.ts$',
   '^src/infra/postgres/(feed-record|state-writer)\\.ts$',
   // They keep an import away from others: the embedded database, OpenTelemetry.
   '^src/(composition/open-database|infra/tracing/open-tracing)\\.ts$',

@@ -4,6 +4,8 @@ import type { KeyRing } from './domain/access-tokens/ports.ts';
 import type { Clock } from './domain/clock.ts';
 import type { Build } from './telemetry/build.ts';
 import type { Observe } from './telemetry/observe.ts';
+import type { AccountFactors } from './domain/factors/account-factors.ts';
+import type { OwnFactors } from './domain/factors/own-factors.ts';
 import type { Exchange } from './domain/access-tokens/exchange.ts';
 import type { Introspect } from './domain/access-tokens/introspect.ts';
 import type { ServiceTokens } from './domain/access-tokens/service-tokens.ts';
@@ -11,6 +13,7 @@ import type { Verify } from './domain/access-tokens/verify.ts';
 import type { CheckAssertion, RegisteredServices } from './domain/services/authenticate.ts';
 import type { EndToken, LogOut, RevokeToken } from './domain/tokens/end-token.ts';
 import type { CreateLimited, CreateLongLived } from './domain/long-lived-tokens/create.ts';
+import type { CompleteLogin } from './domain/sessions/complete-login.ts';
 import type { LogIn } from './domain/sessions/log-in.ts';
 import type { LogOutEverywhere } from './domain/sessions/log-out-everywhere.ts';
 import type { Refresh } from './domain/sessions/refresh.ts';
@@ -33,6 +36,7 @@ import { longLivedTokenRoutes } from './http/auth/long-lived-tokens.ts';
 import { passwordResetRoute } from './http/auth/password-reset.ts';
 import { refreshRoute } from './http/auth/refresh.ts';
 import { revocationsRoute, type RevocationsRoute } from './http/auth/revocations.ts';
+import { secondFactorRoute } from './http/auth/second-factor.ts';
 import { revokeRoute } from './http/auth/revoke.ts';
 import { signUpRoute } from './http/auth/sign-up.ts';
 import { tokenRoute } from './http/auth/token.ts';
@@ -67,9 +71,12 @@ import { answerClientError, answerExpectations } from './http/socket-errors.ts';
 import { makeTrustedProxies } from './http/caller/address.ts';
 import { makeRetrySpread } from './http/retry-spread.ts';
 import { emailRoute } from './http/own-account/email.ts';
+import { factorsRoutes } from './http/own-account/factors.ts';
 import { passwordRoute } from './http/own-account/password.ts';
 import { profileRoute } from './http/own-account/profile.ts';
 import { tokensRoutes } from './http/own-account/tokens.ts';
+import { totpRoutes } from './http/own-account/totp.ts';
+import { accountFactorsRoutes } from './http/accounts/account-factors.ts';
 import { accountsRoutes } from './http/accounts/accounts.ts';
 import { accountTokensRoutes } from './http/accounts/account-tokens.ts';
 import { mailsRoutes } from './http/accounts/mails.ts';
@@ -80,6 +87,7 @@ import { metadataRoute } from './http/well-known/metadata.ts';
 export interface UseCases {
   signUp: SignUp;
   logIn: LogIn;
+  completeLogin: CompleteLogin;
   logOut: LogOut;
   refresh: Refresh;
   verify: Verify;
@@ -99,6 +107,8 @@ export interface UseCases {
   logOutEverywhere: LogOutEverywhere;
   createAccount: CreateAccount;
   accounts: ManageAccounts;
+  ownFactors: OwnFactors;
+  accountFactors: AccountFactors;
   introspect: Introspect;
   exchange: Exchange;
   revokeToken: RevokeToken;
@@ -136,7 +146,7 @@ const BODY_LIMIT = 16 * 1024;
 /** The service, ready to listen: every plugin and route by name, in the order in which they apply. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, keyRing, callerHashes, clock, logger, observe } = options;
-  const { signUp, logIn, refresh, verify, logOut, endToken } = options.useCases;
+  const { signUp, logIn, completeLogin, refresh, verify, logOut, endToken } = options.useCases;
   const { introspect, exchange, serviceTokens, revokeToken } = options.useCases;
   const {
     createLongLived,
@@ -149,6 +159,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   } = options.useCases;
   const { changePassword, changeProfile, resetPassword, resetRequests, mails, createAccount, accounts } =
     options.useCases;
+  const { ownFactors, accountFactors } = options.useCases;
   const requestTimeout = config.REQUEST_TIMEOUT * 1000;
   const endRequest = makeEndRequest({ clock, observe, logged: config.LOG_REQUESTS });
   const app = fastify({
@@ -238,20 +249,16 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     config,
     networkOf,
   });
-  await app.register(logInRoute, {
-    logIn,
-    tokenPairResponse,
-    callerFingerprint,
-    guessOriginOf,
-    noteLogin: makeHiddenCallers(config.RATE_LIMIT_ALLOW),
-    config,
-  });
+  const noteLogin = makeHiddenCallers(config.RATE_LIMIT_ALLOW);
+  const logins = { tokenPairResponse, callerFingerprint, guessOriginOf, noteLogin, config };
+  await app.register(logInRoute, { logIn, ...logins });
+  await app.register(secondFactorRoute, { completeLogin, ...logins });
   await app.register(passwordResetRoute, { resetPassword, resetRequests, guessOriginOf, config });
   await app.register(emailVerificationRoute, { mails, guessOriginOf, config });
   await app.register(refreshRoute, { refresh, tokenPairResponse, callerFingerprint, codec });
   await app.register(logOutRoute, { logOut, endToken });
   await app.register(longLivedTokenRoutes, { createLongLived, logOut, endToken, codec, networkOf });
-  await app.register(verifyRoute);
+  await app.register(verifyRoute, { clock });
   await app.register(revocationsRoute, { fanOut: options.fanOut });
   await app.register(tokenRoute, {
     exchange,
@@ -271,9 +278,12 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   await app.register(passwordRoute, { changePassword, guessOriginOf, config });
   await app.register(emailRoute, { mails, config });
+  await app.register(factorsRoutes, { factors: ownFactors, guessOriginOf, config });
+  await app.register(totpRoutes, { factors: ownFactors, guessOriginOf, config });
   await app.register(tokensRoutes, { listTokens, logOutEverywhere, createLimited, codec, networkOf });
   await app.register(accountsRoutes, { createAccount, accounts });
   await app.register(accountTokensRoutes, { accounts });
+  await app.register(accountFactorsRoutes, { factors: accountFactors });
   await app.register(mailsRoutes, { mails });
   await app.register(jwksRoute, { keyRing, config });
   await app.register(metadataRoute, { keyRing, config });

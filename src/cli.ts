@@ -15,6 +15,7 @@ const COMMANDS: Partial<Record<string, () => Promise<{ run: Command }>>> = {
   client: () => import('./cli/client.ts'),
   doctor: () => import('./cli/doctor.ts'),
   explain: () => import('./cli/explain.ts'),
+  factors: () => import('./cli/factors.ts'),
   keys: () => import('./cli/keys.ts'),
   migrate: () => import('./cli/migrate.ts'),
   plan: () => import('./cli/plan.ts'),
@@ -24,7 +25,7 @@ const COMMANDS: Partial<Record<string, () => Promise<{ run: Command }>>> = {
 };
 
 /** Commands of several words. */
-const GROUPS = ['client', 'keys', 'user'];
+const GROUPS = ['client', 'factors', 'keys', 'user'];
 
 /** For commands that end cleanly on a signal. The reason of the abort is the exit code. */
 const stopping = new AbortController();

@@ -25,12 +25,23 @@ app.addHook('onRequest', async ({ headers }, reply) => {
     return reply.code(403).send({ code: 'cross_site' });
 });
 
-app.post('/bff/login', async (request, reply) => {
+app.post('/bff/login', (request, reply) => {
+  const { username, password } = request.body ?? {};
+  return logIn(request, reply, '/api/auth', { username, password });
+});
+
+// What the page sends after 401 `second_factor_required`, with the `login_token` of that answer. Without the code it
+// opens nothing, so the page may hold it, as it holds the password that the user types.
+app.post('/bff/second-factor', (request, reply) => {
+  const { login_token, code, recovery_code } = request.body ?? {};
+  return logIn(request, reply, '/api/auth/second-factor', { login_token, code, recovery_code });
+});
+
+async function logIn(request, reply, path, body) {
   // The cookie of an earlier login is overwritten, so its session must end. After a 503 the browser can repeat the login.
   const refusal = await endSession(request);
   if (refusal) return pass(reply, refusal);
-  const { username, password } = request.body ?? {};
-  const answer = await ask(request, 'POST', '/api/auth', { body: { username, password } });
+  const answer = await ask(request, 'POST', path, { body });
   if (answer.status !== 200) return pass(reply, answer);
   forgetIdle();
   // A new id for each login: one that an attacker has planted is worth nothing.
@@ -38,17 +49,30 @@ app.post('/bff/login', async (request, reply) => {
   sessions.set(id, { ...pairOf(answer), usedAt: Date.now() });
   setCookie(reply, id);
   return { user: answer.body.user };
-});
+}
 
 // Call your own services like this too, with their URL instead of Latchkey's.
-app.get('/bff/user', async (request, reply) => {
+app.get('/bff/user', (request, reply) => forward(request, reply, '/api/user'));
+
+// The list of second factors, and their changes: docs/second-factor.md.
+app.get('/bff/factors', (request, reply) => forward(request, reply, '/api/user/factors'));
+for (const change of ['totp', 'totp/confirm', 'recovery-codes'])
+  app.post(`/bff/factors/${change}`, (request, reply) =>
+    forward(request, reply, `/api/user/factors/${change}`),
+  );
+app.post('/bff/factors/:id/removal', (request, reply) =>
+  forward(request, reply, `/api/user/factors/${encodeURIComponent(request.params.id)}/removal`),
+);
+
+/** Asks Latchkey as the user of the cookie, and passes its answer on. */
+async function forward(request, reply, path) {
   const { id, session } = sessionOf(request);
   if (!session) return reply.code(401).send({ code: 'signed_out' });
-  const answer = await askAsUser(session, request, 'GET', '/api/user');
+  const answer = await askAsUser(session, request, request.method, path, request.body);
   if (!answer.isSignedOut) return pass(reply, answer);
   sessions.delete(id);
   return signOut(reply, 401);
-});
+}
 
 app.post('/bff/logout', async (request, reply) => {
   const refusal = await endSession(request);
@@ -85,13 +109,13 @@ async function ask(request, method, path, { token, body } = {}) {
 }
 
 /** Asks with the access token, and after a refresh if that has expired. */
-async function askAsUser(session, request, method, path) {
+async function askAsUser(session, request, method, path, body) {
   const { access } = session;
-  const answer = await ask(request, method, path, { token: access });
+  const answer = await ask(request, method, path, { token: access, body });
   if (answer.status !== 401 || answer.body.code !== 'invalid_token') return answer;
   // Another request may have refreshed meanwhile.
   const refusal = session.access === access ? await refresh(session, request) : null;
-  return refusal ?? ask(request, method, path, { token: session.access });
+  return refusal ?? ask(request, method, path, { token: session.access, body });
 }
 
 /** One refresh at a time: all requests of the session wait for it. */

@@ -1,15 +1,24 @@
 /* global document, FormData, localStorage */
 import { createClient, LatchkeyError } from '/client/main.js';
+import { makeFactors } from '/factors.js';
 
 const client = createClient({ storage: localStorage });
 const byId = (id) => document.getElementById(id);
-const [message, tokens, created, again] = ['message', 'tokens', 'created', 'again'].map(byId);
+const [message, tokens, created, again, second] = ['message', 'tokens', 'created', 'again', 'second'].map(
+  byId,
+);
+const factors = makeFactors({ client, byId, onSubmit, withRecentLogin });
 /** The request for the list that counts: the last one. */
 let listing = null;
+/** Of the login whose second step is asked for. */
+let loginToken = '';
 
-onSubmit(byId('login'), client.login);
+onSubmit(byId('login'), logIn);
 onSubmit(byId('signup'), client.signup);
-onSubmit(byId('login-again'), client.login);
+onSubmit(byId('login-again'), logIn);
+onSubmit(byId('second-step'), ({ code }) =>
+  client.completeLogin({ login_token: loginToken, ...proofOf(code) }),
+);
 onSubmit(byId('logout'), () => client.logout(), 'You are signed out here, but the session may go on: ');
 onSubmit(
   byId('everywhere'),
@@ -18,12 +27,7 @@ onSubmit(
 );
 onSubmit(byId('list'), list);
 onSubmit(byId('create'), async (fields) => {
-  const { session } = client;
-  const create = () => client.request('POST', '/api/auth/llt', fields);
-  const token = await create().catch(async (error) => {
-    if (error.code !== 'login_too_old') throw error;
-    return (await logInAgain(session)) ? create() : null;
-  });
+  const token = await withRecentLogin(() => client.request('POST', '/api/auth/llt', fields));
   if (!token) return;
   await list();
   created.textContent = `It is not shown again: ${token.longlived_token}`;
@@ -40,10 +44,12 @@ function show() {
   created.textContent = '';
   listing = null;
   tokens.replaceChildren();
-  again.close();
+  factors.clear();
+  for (const dialog of [again, second]) dialog.close();
   for (const form of document.forms) form.reset();
-  // A logout in another tab refuses it too.
-  if (session) list().catch((error) => (client.session ? tell(message, error) : null));
+  // A logout in another tab refuses them too.
+  if (session)
+    Promise.all([list(), factors.list()]).catch((error) => (client.session ? tell(message, error) : null));
 }
 
 async function list() {
@@ -75,6 +81,35 @@ function endForm(id, name) {
   return form;
 }
 
+/** Logs in. If the account has a second factor, the rest is done by the form of the second step. */
+async function logIn(fields) {
+  try {
+    await client.login(fields);
+  } catch (error) {
+    if (error.code !== 'second_factor_required') throw error;
+    loginToken = error.problem.login_token;
+    byId('second-step').reset();
+    second.showModal();
+  }
+}
+
+/** Only an app's code is six digits; apps show it in two groups. */
+function proofOf(typed) {
+  const digits = typed.replace(/\s/g, '');
+  return /^\d{6}$/.test(digits) ? { code: digits } : { recovery_code: typed };
+}
+
+/** Does the work, after a new login if Latchkey demands one. @returns undefined if the user has cancelled that */
+async function withRecentLogin(work) {
+  const { session } = client;
+  try {
+    return await work();
+  } catch (error) {
+    if (error.code !== 'login_too_old') throw error;
+    return (await logInAgain(session)) ? work() : undefined;
+  }
+}
+
 /** Asks for the password. @returns whether the user has logged in again, here or in another tab */
 async function logInAgain({ id, user }) {
   const form = byId('login-again');
@@ -87,18 +122,20 @@ async function logInAgain({ id, user }) {
 
 /** Does the work with the fields of the form, once at a time, and shows its error. */
 function onSubmit(form, work, prefix = '') {
-  const button = form.querySelector('button');
+  const buttons = form.querySelectorAll('button');
   const alert = form.querySelector('[role=alert]') ?? message;
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     alert.textContent = '';
-    button.disabled = true;
+    // With the value of the button, which a disabled one would not have.
+    const fields = Object.fromEntries(new FormData(form, event.submitter));
+    for (const button of buttons) button.disabled = true;
     try {
-      await work(Object.fromEntries(new FormData(form)));
+      await work(fields);
     } catch (error) {
       tell(alert, error, prefix);
     }
-    button.disabled = false;
+    for (const button of buttons) button.disabled = false;
   });
 }
 

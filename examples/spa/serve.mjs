@@ -6,13 +6,18 @@ import { pipeline } from 'node:stream';
 const { LATCHKEY_URL = 'http://localhost:3000', PORT = '5000' } = process.env;
 const [PAGE, CLIENT] = [import.meta.url, import.meta.resolve('@latchkey/client')];
 const JS = 'text/javascript';
+const MODULES = {
+  '/page.js': new URL('page.js', PAGE),
+  '/factors.js': new URL('factors.js', PAGE),
+  '/qr.js': import.meta.resolve('uqr'),
+};
 
 http
   .createServer((request, response) => {
     if (request.url.startsWith('/api/')) return forward(request, response);
     const [, module] = /^\/client\/([\w-]+\.js)$/.exec(request.url) ?? [];
     if (module) return send(response, new URL(module, CLIENT), JS);
-    if (request.url === '/page.js') return send(response, new URL('page.js', PAGE), JS);
+    if (Object.hasOwn(MODULES, request.url)) return send(response, new URL(MODULES[request.url]), JS);
     if (request.url === '/') return send(response, new URL('index.html', PAGE), 'text/html');
     response.writeHead(404).end();
   })

@@ -99,7 +99,7 @@ export async function populate(
     sessions,
     cold,
     mint: (type, session) => {
-      const identity = identityOf(session);
+      const identity = { ...identityOf(session), withFactor: false };
       return codec.sign(type, pairClaims(identity, identity.generation / 1000, codec.lifetimes, [])[type]);
     },
     names: Array.from({ length: Math.min(KNOWN, users) }, (_, i) => `${prefix}${i + 1}`),

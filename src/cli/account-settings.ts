@@ -1,7 +1,9 @@
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import { databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
+import { databaseVariables, loadConfig, NO_HASHES, type Config, type Environment } from '../config/config.ts';
 import { makeNewNames, type NewNames } from '../domain/users/new-names.ts';
-import { existingRefreshSecret } from '../infra/crypto/generated-keys.ts';
+import type { SecretBox } from '../domain/factors/ports.ts';
+import { makeSecretBox, parseFactorKeys } from '../infra/crypto/factor-keys.ts';
+import { existingFactorKeys, existingRefreshSecret } from '../infra/crypto/generated-keys.ts';
 import { parseRefreshSecrets } from '../infra/crypto/keys.ts';
 import { nameHashingOf, type NameHash, type NameHashing } from '../infra/crypto/name-hash.ts';
 import type { ScryptCost } from '../infra/crypto/scrypt-hasher.ts';
@@ -38,10 +40,29 @@ export function nameHashing(env: Environment): NameHashing | null {
   const { REFRESH_TOKEN_SECRET, REFRESH_TOKEN_SECRET_FILE, DATA_DIR } = env;
   const given = { REFRESH_TOKEN_SECRET, REFRESH_TOKEN_SECRET_FILE, DATA_DIR };
   const config = loadConfig({ ...databaseVariables(env), ...given }, NO_HASHES);
-  // The secret in the default folder belongs to the embedded database.
-  const isOwn = config.DATABASE_URL === undefined || DATA_DIR !== undefined;
-  const text = config.readRefreshSecrets?.() ?? (isOwn ? existingRefreshSecret(config.DATA_DIR) : null);
+  const text = config.readRefreshSecrets?.() ?? inOwnFolder(config, env, existingRefreshSecret);
   return text === null ? null : nameHashingOf(parseRefreshSecrets(text).map(({ secret }) => secret));
+}
+
+/**
+ * The service's FACTOR_KEYS, or those in DATA_DIR. Without any, nothing can be encrypted.
+ * @throws ConfigError, KeyError
+ */
+export function openSecrets(env: Environment): SecretBox {
+  const { FACTOR_KEYS, FACTOR_KEYS_FILE, DATA_DIR } = env;
+  const given = { FACTOR_KEYS, FACTOR_KEYS_FILE, DATA_DIR };
+  const config = loadConfig({ ...databaseVariables(env), ...given }, NO_HASHES);
+  const text = config.FACTOR_KEYS ?? inOwnFolder(config, env, existingFactorKeys);
+  return makeSecretBox(text === null ? [] : parseFactorKeys(text));
+}
+
+/** A generated secret. The one in the default folder belongs to the embedded database. */
+function inOwnFolder(
+  { DATABASE_URL, DATA_DIR }: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>,
+  env: Environment,
+  read: (dataDir: string) => string | null,
+): string | null {
+  return DATABASE_URL === undefined || env.DATA_DIR !== undefined ? read(DATA_DIR) : null;
 }
 
 /**
@@ -57,3 +78,4 @@ export async function reservedHashes(prisma: PrismaClient, hashing: NameHashing 
 
 /** Ends a sentence about reserved names. */
 export const NEEDS_SECRET = "the command needs the service's REFRESH_TOKEN_SECRET, or its DATA_DIR";
+export const NEEDS_FACTOR_KEYS = "the command needs the service's FACTOR_KEYS, or its DATA_DIR";

@@ -16,6 +16,8 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
   keys retire KID|FILE [--force]      remove a key that is no longer needed; --force removes one that has leaked,
                                       which ends all tokens that it signed
   keys doctor                         check the signing keys, and say what to do
+  factors rekey                       encrypt every authenticator app's secret under the first of FACTOR_KEYS; run it
+                                      again to continue where it stopped
   purge                               delete the records of sessions and tokens that ended long ago
   recover [--yes]                     after a restore from a backup, while no replica serves: end all tokens that are
                                       newer than the backup; --yes does not ask first
@@ -29,6 +31,9 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
   user reset NAME                     make a token with which the user sets a new password, and show it once
   user roles NAME --set A,B           replace the user's roles; --set '' removes all
   user delete NAME [--yes]            delete the account, end all its tokens and reserve its names; --yes: do not ask
+  user factors NAME                   list the user's second factors
+  user factors NAME --remove [--yes]  remove them all, and end all the user's tokens, for somebody who has lost them; first
+                                      be sure who asks; --yes: do not ask
   user tokens NAME                    list the user's live tokens, and why others ended in the last 30 days
                                       NAME is a username or an e-mail address; --id N instead names the user by id
   user show NAME                      show an account, without e-mail address and password
@@ -42,9 +47,9 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
   client create NAME [--may RIGHTS] [--audience AUDIENCE] [--roles A,B]
                                       register a service, and show its secret once
                                       RIGHTS is a list, separated by commas, of introspect, revoke, revocations (these
-                                      three by default), users.read, users.write, users.reset, users.email, mails,
-                                      exchange, limited and call:AUDIENCE, with which the service gets tokens of its
-                                      own for that audience
+                                      three by default), users.read, users.write, users.reset, users.email,
+                                      users.factors, mails, exchange, limited and call:AUDIENCE, with which the
+                                      service gets tokens of its own for that audience
                                       AUDIENCE is the "aud" of tokens for this service
                                       --roles are the roles in its own tokens
   client allow NAME RIGHTS            replace the service's rights
@@ -122,6 +127,7 @@ const COMMANDS = {
   'keys add': { alg: { ...text, default: 'ES256' } },
   'keys retire': { force: flag },
   'keys doctor': {},
+  'factors rekey': {},
   purge: {},
   recover: {
     yes: flag,
@@ -134,6 +140,7 @@ const COMMANDS = {
   'user reset': { id: text },
   'user roles': { id: text, set: text },
   'user delete': { id: text, yes: flag },
+  'user factors': { id: text, remove: flag, yes: flag },
   'user tokens': { id: text },
   'user show': { id: text },
   'user list': { after: { ...text, default: '0' }, limit: { ...text, default: '100' } },

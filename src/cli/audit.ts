@@ -94,6 +94,7 @@ function eventOf([name, action, which, list]: readonly string[], values: Values)
     return { event: name, endAll: values['end-all'], keepSessions: values['keep-sessions'] };
   if (name === 'user') return userEvent(action, values);
   if (name === 'client') return clientEvent([action, which, list], values);
+  if (name === 'factors' && action === 'rekey') return { event: 'factors.rekey' };
   if (name === 'keys' && action === 'add') return { event: 'keys.add' };
   if (name === 'keys' && action === 'retire') return { event: 'keys.retire', force: values.force };
   return null;
@@ -115,6 +116,7 @@ const USER_COMMANDS: Readonly<Record<UserCommand, true>> = {
   'user.disable': true,
   'user.enable': true,
   'user.export': true,
+  'user.factors': true,
   'user.import': true,
   'user.list': true,
   'user.reset': true,

@@ -116,7 +116,7 @@ function knownOf(values: Values): Usage['known'] {
 
 type Name = Exclude<
   keyof Values,
-  'json' | 'help' | 'version' | 'force' | 'end-all' | 'keep-sessions' | 'yes' | 'again' | 'finish'
+  'json' | 'help' | 'version' | 'force' | 'end-all' | 'keep-sessions' | 'yes' | 'again' | 'finish' | 'remove'
 >;
 
 function number(values: Values, name: Name, least: number, most: number): number {

@@ -3,7 +3,7 @@ import { ENDED_SHOWN } from '../domain/tokens/ended-token.ts';
 import { purgeKnownDevices } from '../infra/postgres/known-devices.ts';
 import { purgeReservedNames } from '../infra/postgres/names.ts';
 import { purgeResets } from '../infra/postgres/password-resets.ts';
-import { purge, purgeDeletedUsers } from '../infra/postgres/purge.ts';
+import { purge, purgeDeletedUsers, purgeSetUps } from '../infra/postgres/purge.ts';
 import { purgeImports } from '../infra/postgres/user-imports.ts';
 import { purgeMails } from '../infra/postgres/wanted-mails.ts';
 import type { Command } from './command.ts';
@@ -28,6 +28,7 @@ export const run: Command = async ({ env }) => {
       return { result: { purged: 0, busy: true }, text: 'another purge is running', audited: { purged: 0 } };
     await purgeKnownDevices(prisma);
     await purgeResets(prisma);
+    await purgeSetUps(prisma);
     await purgeMails(prisma);
     await purgeImports(prisma);
     await purgeReservedNames(prisma);

@@ -4,9 +4,11 @@ import type { AccountKey } from '../domain/identifiers.ts';
 import { databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
 import { liveIds } from '../domain/tokens/finish-endings.ts';
 import type { Lifetimes } from '../domain/tokens/claims.ts';
+import type { TokenRecord } from '../domain/tokens/token-record.ts';
 import type { AccountChanges, AccountStore, ChangedAccount } from '../domain/users/account.ts';
 import { parseRoles } from '../domain/roles.ts';
 import { makeAccountStore } from '../infra/postgres/account-store.ts';
+import { makeFactorStore } from '../infra/postgres/factor-store.ts';
 import { nameHashing, NEEDS_SECRET } from './account-settings.ts';
 import { UsageError } from './arguments.ts';
 import { CommandError, type Act, type Facts, type Outcome } from './command.ts';
@@ -36,7 +38,7 @@ export const disable: Act = async ({ prisma }, user, { env, note }) => {
   const lifetimes = tokenLifetimes(env);
   const accounts = makeAccountStore(prisma, NO_NAMES);
   const changed = await change(accounts, user, { disabled: true });
-  return changed && settleEndings({ accounts, lifetimes, note }, changed, 'disabled');
+  return changed && settleEndings({ accounts, lifetimes, note }, endingsOf(changed), 'disabled');
 };
 
 /** Deletes the account in the record at once, and waits as `disable`. */
@@ -55,7 +57,24 @@ export const deleteUser: Act = async ({ prisma }, user, { env, values, note }) =
     grace: config.DELETED_NAME_GRACE * 1000,
     hashes: (names) => hashing.newest(names).map(([, hash]) => hash),
   });
-  return deleted && settleEndings({ accounts, lifetimes, note }, deleted, 'deleted');
+  return deleted && settleEndings({ accounts, lifetimes, note }, endingsOf(deleted), 'deleted');
+};
+
+/** `latchkey user factors NAME --remove`: removes the factors in the record at once, and waits as `disable`. */
+export const removeFactors: Act = async ({ prisma }, user, { env, values, note }) => {
+  requireConfirmation('user factors --remove', values.yes);
+  const lifetimes = tokenLifetimes(env);
+  const accounts = makeAccountStore(prisma, NO_NAMES);
+  const account = await accounts.find(user);
+  if (!account) return null;
+  const question = 'Remove every second factor, and end all tokens? Whoever knows the password then logs in.';
+  if (!values.yes && !(await confirm(question))) throw new CommandError('Nothing has changed');
+  const removal = await makeFactorStore(prisma).removeAll({ id: account.id }, Date.now());
+  if (!removal) return null;
+  const { factors: removed } = removal;
+  note({ removed });
+  const settled = await settleEndings({ accounts, lifetimes, note }, removal, `${removed} factors removed`);
+  return { ...settled, result: { ...settled.result, removed } };
 };
 
 /** Replaces the roles in the record at once, and waits until a replica has told the fast store. */
@@ -92,12 +111,20 @@ interface EndingParts {
   note: (facts: Facts) => void;
 }
 
+interface Endings {
+  userId: number;
+  ended: TokenRecord[];
+}
+
+function endingsOf({ account, ended }: ChangedAccount): Endings {
+  return { userId: account.id, ended };
+}
+
 async function settleEndings(
   { accounts, lifetimes, note }: EndingParts,
-  { account, ended: records }: ChangedAccount,
+  { userId, ended: records }: Endings,
   what: string,
 ): Promise<Outcome> {
-  const userId = account.id;
   // Expired ones have ended in the record too, but were good for nothing.
   const ended = liveIds(records, Date.now(), lifetimes).length;
   note({ userId, ended });

@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { makeReadLine, type ParsedLine } from '../domain/users/import-line.ts';
+import type { SecretBox } from '../domain/factors/ports.ts';
+import { makeReadTotpSecret } from '../infra/crypto/factor-keys.ts';
 import type { NameHash } from '../infra/crypto/name-hash.ts';
 import { makeReadHash } from '../infra/crypto/new-stored-hash.ts';
 import {
@@ -16,7 +18,7 @@ import {
   type ImportProgress,
   type RefusedLine,
 } from '../infra/postgres/user-imports.ts';
-import { accountSettings, nameHashing, reservedHashes } from './account-settings.ts';
+import { accountSettings, nameHashing, openSecrets, reservedHashes } from './account-settings.ts';
 import { CommandError, type Command, type Facts } from './command.ts';
 import { withPostgres } from './database.ts';
 
@@ -37,6 +39,7 @@ interface Import {
   size: number;
   readLine: (line: Uint8Array) => ParsedLine;
   reserved: NameHash;
+  seal: SecretBox['seal'];
   counts: Counts;
   note: (facts: Facts) => void;
   bar: ProgressBar;
@@ -49,7 +52,13 @@ const COPY_FOLDERS = [tmpdir(), '/dev/shm'];
 /** `latchkey user import FILE`; `-` is standard input. */
 export const importUsers: Command = async ({ env, words: [path = ''], values: { json }, note }) => {
   const { newNames, cost, hashMemory } = accountSettings(env);
-  const readLine = makeReadLine({ newNames, readHash: makeReadHash(cost, hashMemory), now: Date.now });
+  const secrets = openSecrets(env);
+  const readLine = makeReadLine({
+    newNames,
+    readHash: makeReadHash(cost, hashMemory),
+    readTotpSecret: makeReadTotpSecret(secrets),
+    now: Date.now,
+  });
   const hashing = nameHashing(env);
   const counts: Counts = { imported: 0, refused: 0, skipped: 0 };
   await withFile(path, async (file) => {
@@ -58,7 +67,8 @@ export const importUsers: Command = async ({ env, words: [path = ''], values: { 
     await withPostgres(env, async ({ prisma }) => {
       const reserved = await reservedHashes(prisma, hashing);
       const bar = makeProgressBar(!json);
-      const begun: Import = { prisma, fileHash, size, readLine, reserved, counts, note, bar, json };
+      const { seal } = secrets;
+      const begun: Import = { prisma, fileHash, size, readLine, reserved, seal, counts, note, bar, json };
       try {
         await importFile(begun, file, await beginImport(prisma, fileHash));
       } finally {
@@ -193,7 +203,7 @@ async function handleBatch(begun: Import, lines: Line[], done: number): Promise<
 
   const batch: ImportBatch = { doneBefore: done, last, users: [], refused: [] };
   for (const line of todo) sort(begun, line, batch);
-  const refused = await importBatch(begun.prisma, begun.fileHash, batch, begun.reserved);
+  const refused = await importBatch(begun.prisma, begun.fileHash, batch, begun.reserved, begun.seal);
   if (!refused) throw new CommandError('another process imports the same file', counts);
   counts.imported += todo.length - refused.length;
   counts.refused += refused.length;

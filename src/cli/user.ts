@@ -5,6 +5,7 @@ import { withPostgres } from './database.ts';
 import { deleteUser, disable, enable, setRoles, resetUser } from './user-changes.ts';
 import { createUser, listUsers, showUser } from './user-records.ts';
 import { exportUsers } from './user-export.ts';
+import { factors } from './user-factors.ts';
 import { importUsers } from './user-import.ts';
 import { showTokens } from './user-tokens.ts';
 
@@ -55,6 +56,7 @@ const ACTIONS: Partial<Record<string, Act>> = {
   show: ({ prisma }, user) => showUser(prisma, user),
   enable,
   disable,
+  factors,
   roles: setRoles,
   delete: deleteUser,
 };

@@ -5,11 +5,12 @@ import { makeDurability } from './durability.ts';
 import { makeFeed } from './revocation-feed.ts';
 import { makeMailParts } from './mails.ts';
 import { makeHashing } from './hashing.ts';
-import { openKeyRing } from './signing-keys.ts';
+import { openKeyRing, openSecretBox } from './signing-keys.ts';
 import { openTokenStates, type OpenedTokenStates } from './open-token-states.ts';
 import type { Config } from '../config/config.ts';
 import type { Tracer } from '../telemetry/tracer.ts';
 import { followAttemptHash, makeCallerHashes } from '../infra/crypto/keyed-hashes.ts';
+import { followLoginTokens } from '../infra/crypto/login-token.ts';
 import { followNameHash } from '../infra/crypto/name-hash.ts';
 import { makeMetrics } from '../infra/metrics/metrics.ts';
 import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
@@ -140,6 +141,8 @@ export async function compose(
     postgres,
     durability,
     hashing,
+    loginTokens: followLoginTokens(keyRing),
+    secrets: openSecretBox(config),
     mails: mailParts.mails,
     resetRequests: mailParts.resetRequests,
     services,

@@ -2,7 +2,13 @@ import type { FastifyBaseLogger } from 'fastify';
 import { reasonOf } from '../domain/errors.ts';
 import type { Config } from '../config/config.ts';
 import type { KeyRing } from '../domain/access-tokens/ports.ts';
-import { generatedRefreshSecret, generatedSigningKeysDir } from '../infra/crypto/generated-keys.ts';
+import type { SecretBox } from '../domain/factors/ports.ts';
+import { makeSecretBox, parseFactorKeys } from '../infra/crypto/factor-keys.ts';
+import {
+  generatedFactorKeys,
+  generatedRefreshSecret,
+  generatedSigningKeysDir,
+} from '../infra/crypto/generated-keys.ts';
 import { makeKeyRing } from '../infra/crypto/key-ring.ts';
 import { KeyError } from '../infra/crypto/keys.ts';
 import { makeKeyRegistry } from '../infra/postgres/key-registry.ts';
@@ -49,12 +55,18 @@ export async function openKeyRing(
   return keyRing;
 }
 
+/** Production without FACTOR_KEYS serves, and no factor can be added. @throws StartError */
+export function openSecretBox({ FACTOR_KEYS, DATA_DIR, production }: Config): SecretBox {
+  const keys = FACTOR_KEYS ?? (production ? null : inDataDir(DATA_DIR, generatedFactorKeys));
+  return makeSecretBox(keys === null ? [] : orStartError(() => parseFactorKeys(keys)));
+}
+
 /** @throws StartError */
 function orStartError<Result>(make: () => Result): Result {
   try {
     return make();
   } catch (error) {
-    if (error instanceof KeyError) throw new StartError(`the signing keys cannot be used: ${error.message}`);
+    if (error instanceof KeyError) throw new StartError(`the keys cannot be used: ${error.message}`);
     throw error;
   }
 }
@@ -66,7 +78,7 @@ function inDataDir(dataDir: string, generate: (dataDir: string) => string): stri
   } catch (error) {
     const { code = 'unknown' } = error as NodeJS.ErrnoException;
     throw new StartError(
-      `cannot keep generated keys in ${dataDir} (${code}): set SIGNING_KEYS_DIR and REFRESH_TOKEN_SECRET, or another DATA_DIR`,
+      `cannot keep generated keys in ${dataDir} (${code}): set SIGNING_KEYS_DIR, REFRESH_TOKEN_SECRET and FACTOR_KEYS, or another DATA_DIR`,
     );
   }
 }

@@ -17,8 +17,12 @@ import { makeGuessingLimits } from '../domain/passwords/guessing-limits.ts';
 import { makeLimitAttempts } from '../domain/limits/limit-attempts.ts';
 import type { AttemptSlots } from '../domain/limits/ports.ts';
 import { makeBudget } from '../domain/limits/budget.ts';
+import { makeCodeLimits } from '../domain/factors/code-limits.ts';
+import type { LoginTokens } from '../domain/factors/login-token.ts';
 import type { UseCases } from '../app.ts';
+import { makeCompleteLogin } from '../domain/sessions/complete-login.ts';
 import { makeLogIn } from '../domain/sessions/log-in.ts';
+import { makeOpenSession } from '../domain/sessions/open-session.ts';
 import { makeFinishEndings } from '../domain/tokens/finish-endings.ts';
 import { makeLogOutEverywhere } from '../domain/sessions/log-out-everywhere.ts';
 import type { TokenStateStore } from '../domain/tokens/token-state-store.ts';
@@ -30,6 +34,9 @@ import { makeChangePassword } from '../domain/users/change-password.ts';
 import { makeChangeProfile } from '../domain/users/change-profile.ts';
 import { makeConfirmPassword } from '../domain/users/confirm-password.ts';
 import { makeCreateAccount } from '../domain/users/create-account.ts';
+import { makeAccountFactors } from '../domain/factors/account-factors.ts';
+import { makeOwnFactors } from '../domain/factors/own-factors.ts';
+import type { SecretBox } from '../domain/factors/ports.ts';
 import { makeFinishUserChange } from '../domain/users/finish-user-change.ts';
 import { makeMails } from '../domain/users/mails.ts';
 import type { MailStore } from '../domain/users/wanted-mail.ts';
@@ -46,6 +53,7 @@ import { loadCommonPasswords } from '../infra/crypto/common-passwords.ts';
 import { hashThatNothingOpens } from '../infra/crypto/scrypt-hasher.ts';
 import { makeAccountStore } from '../infra/postgres/account-store.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
+import { makeFactorStore } from '../infra/postgres/factor-store.ts';
 import { makeKnownDeviceStore } from '../infra/postgres/known-devices.ts';
 import { issueReset } from '../infra/postgres/password-resets.ts';
 import { makePasswordStore } from '../infra/postgres/password-store.ts';
@@ -67,6 +75,9 @@ export interface Parts {
   postgres: Postgres;
   durability: Durability;
   hashing: Hashing;
+  loginTokens: LoginTokens;
+  /** Under FACTOR_KEYS. */
+  secrets: SecretBox;
   mails: MailStore;
   resetRequests: ResetRequests;
   services: RegisteredServices;
@@ -87,7 +98,8 @@ export function makeUseCases(parts: Parts): UseCases {
   const accounts = makeAccountStore(postgres.prisma, parts.hashNames.each, wantsProof);
   const hashName = (name: string) => parts.hashAttempt(`audit ${name}`);
   const knownDevices = makeKnownDeviceStore(postgres.prisma);
-  const { auditLimit } = parts;
+  const factors = makeFactorStore(postgres.prisma);
+  const { auditLimit, loginTokens, secrets } = parts;
   const limitAttempt = makeLimitAttempts({
     slots: parts.attempts,
     hash: parts.hashAttempt,
@@ -99,9 +111,20 @@ export function makeUseCases(parts: Parts): UseCases {
     network: config.RATE_LIMIT_NETWORK,
     hashName,
   });
+  const limitCode = makeCodeLimits(limitAttempt, config.RATE_LIMIT_FACTOR);
   // Without the feed: a revocation that it reads was published when it happened.
   const readThrough = withReadThrough(parts.unpublishedStates, { tokens, clock, observe });
   const { writeBehind, revocations, revoke, revokeByCaller, endForReuse } = durability;
+  const openSession = makeOpenSession({
+    tokens,
+    revocations,
+    tokenStates,
+    knownDevices,
+    lifetimes,
+    maxSessions: config.MAX_SESSIONS_PER_USER,
+    clock,
+    audit,
+  });
   const verify = makeVerify({
     tokenStates: readThrough,
     writeBehind,
@@ -186,19 +209,26 @@ export function makeUseCases(parts: Parts): UseCases {
     }),
     logIn: makeLogIn({
       users,
-      tokens,
-      revocations,
-      tokenStates,
-      knownDevices,
+      factors,
+      loginTokens,
+      openSession,
       limitGuess,
       hasher,
       bulkhead,
-      lifetimes,
       clock,
       audit,
       hashName,
       checkPassword,
-      maxSessions: config.MAX_SESSIONS_PER_USER,
+    }),
+    completeLogin: makeCompleteLogin({
+      factors,
+      loginTokens,
+      secrets,
+      openSession,
+      limitCode,
+      limitGuess,
+      clock,
+      audit,
     }),
     refresh: makeRefresh({
       tokenStates: readThrough,
@@ -230,6 +260,19 @@ export function makeUseCases(parts: Parts): UseCases {
       audit,
       auditLimit,
     }),
+    ownFactors: makeOwnFactors({
+      factors,
+      secrets,
+      confirmPassword,
+      limitAttempt,
+      allowance: config.RATE_LIMIT_FACTOR,
+      loginMaxAge: config.FACTOR_LOGIN_MAX_AGE,
+      issuer: new URL(config.ISSUER).host,
+      randomBytes,
+      clock,
+      audit,
+    }),
+    accountFactors: makeAccountFactors({ factors, finishEndings, lifetimes, clock, audit }),
     services: parts.services,
     checkAssertion: parts.checkAssertion,
     accountWithTokens,

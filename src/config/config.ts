@@ -1,5 +1,6 @@
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { readSigningKeys } from '../infra/crypto/key-files.ts';
+import { parseFactorKeys } from '../infra/crypto/factor-keys.ts';
 import { KeyError, parseRefreshSecrets } from '../infra/crypto/keys.ts';
 import { hashMemory } from '../infra/crypto/scrypt-hasher.ts';
 import { connectionProblem } from '../infra/postgres/connection.ts';
@@ -217,7 +218,11 @@ function redisProblems(values: Partial<Values>): string[] {
 }
 
 /** A trial read, so that all problems are reported at once. The key ring reads the keys again when it opens. */
-function keyProblems({ SIGNING_KEYS_DIR: directory, REFRESH_TOKEN_SECRET: secrets }: Values): string[] {
+function keyProblems({
+  SIGNING_KEYS_DIR: directory,
+  REFRESH_TOKEN_SECRET: secrets,
+  FACTOR_KEYS: factorKeys,
+}: Values): string[] {
   const problems: string[] = [];
   const attempt = (name: string, read: () => unknown) => {
     try {
@@ -231,6 +236,7 @@ function keyProblems({ SIGNING_KEYS_DIR: directory, REFRESH_TOKEN_SECRET: secret
   };
   if (directory !== undefined) attempt('SIGNING_KEYS_DIR', () => readSigningKeys(directory));
   if (secrets !== undefined) attempt('REFRESH_TOKEN_SECRET', () => parseRefreshSecrets(secrets));
+  if (factorKeys !== undefined) attempt('FACTOR_KEYS', () => parseFactorKeys(factorKeys));
   return problems;
 }
 

@@ -268,6 +268,18 @@ const ACCOUNT_FIELDS = {
   PASSWORD_RESET_TTL: integer(60, 7 * 86_400, 1800, 'seconds', 'lifetime of a reset token'),
   EMAIL_VERIFICATION: offByDefault('want a mail that verifies the address after a signup or a new address'),
   EMAIL_VERIFICATION_TTL: integer(60, 30 * 86_400, 86_400, 'seconds', 'lifetime of a verification token'),
+  FACTOR_KEYS: field(z.string().optional(), {
+    type: 'list of base64url (secret)',
+    defaultText: 'none in production, else generated in DATA_DIR',
+    meaning: '32 bytes each: the first encrypts TOTP secrets, all decrypt. Without it none is added',
+  }),
+  FACTOR_LOGIN_MAX_AGE: integer(
+    60,
+    86_400,
+    600,
+    'seconds',
+    'oldest login with a second factor that may change the factors',
+  ),
   DELETED_NAME_GRACE: integer(
     0,
     10 * 365 * 86_400,
@@ -316,6 +328,10 @@ const ACCOUNT_FIELDS = {
     'failed logins of one name, and of each known device ([details](operating.md#guessing))',
   ),
   RATE_LIMIT_NETWORK: rate('100/900', 'failed logins of one network: IPv4 /24, IPv6 /48'),
+  RATE_LIMIT_FACTOR: rate(
+    '20/86400',
+    'wrong codes of one account and password, and of each device that has logged in with a factor',
+  ),
   RATE_LIMIT_LLT: rate(
     '100/3600',
     'long-lived and limited tokens that a user creates, deleted ones included',

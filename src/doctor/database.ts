@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { causeOf } from '../infra/postgres/cause.ts';
 import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
+import { countFactorKeys } from '../infra/postgres/factor-keys.ts';
 import {
   inspectAddresses,
   inspectPostgres,
@@ -12,6 +13,7 @@ import { SettingsError } from '../infra/postgres/settings-error.ts';
 import { missingMigrations, unfinishedMigrations } from '../infra/postgres/schema-version.ts';
 import { judgeCertificate } from './certificate.ts';
 import { compareClocks, judgeClock } from './clock.ts';
+import { judgeFactorKeys, loadedFactorKeys } from './factor-keys.ts';
 import { fail, ok, warn, type Finding } from './finding.ts';
 
 const MIN_VERSION = 14;
@@ -32,7 +34,7 @@ export async function checkDatabase(config: Config): Promise<Finding[]> {
       ...judgeServer(facts, pool),
       ...judgeCertificate('the database', postgres.certificateEnd(), Date.now()),
       judgeClock('the database', clock),
-      ...(await checkMigrations(postgres)),
+      ...(await checkMigrations(postgres, loadedFactorKeys(config))),
     ];
   } catch (error) {
     if (error instanceof SettingsError) return [fail('database settings', error.reason, error.todo)];
@@ -135,7 +137,7 @@ async function checkAddresses(pool: Postgres['pool']): Promise<Finding> {
   return warn(check, found, todo);
 }
 
-async function checkMigrations({ pool }: Postgres): Promise<Finding[]> {
+async function checkMigrations({ pool }: Postgres, factorKeys: readonly string[]): Promise<Finding[]> {
   const query = async (sql: string) => (await pool.query<{ migration_name: string }>(sql)).rows;
   const [stuck] = await unfinishedMigrations(query);
   if (stuck !== undefined) {
@@ -144,7 +146,11 @@ async function checkMigrations({ pool }: Postgres): Promise<Finding[]> {
   }
   const missing = await missingMigrations(query);
   if (missing.length === 0)
-    return [ok('migrations', 'the schema fits this version'), await checkAddresses(pool)];
+    return [
+      ok('migrations', 'the schema fits this version'),
+      await checkAddresses(pool),
+      judgeFactorKeys(factorKeys, await countFactorKeys(pool)),
+    ];
   const found = `${missing.length} are missing, from ${missing[0] ?? ''} on: replicas of this version do not become ready`;
   return [fail('migrations', found, 'run `npm run migrate`, or `latchkey migrate`')];
 }

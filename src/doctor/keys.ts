@@ -11,11 +11,14 @@ export const MAX_AGE = 365;
 /** Checks the keys and their files. Creates none. @param now ms since 1970. */
 export function checkKeys(config: Config, env: Environment, now: number): Finding[] {
   const directory = config.SIGNING_KEYS_DIR ?? join(config.DATA_DIR, 'keys');
-  const generatedSecret = join(config.DATA_DIR, 'refresh-token-secret');
+  const [generatedSecret, generatedFactorKeys] = ['refresh-token-secret', 'factor-keys'].map((name) =>
+    join(config.DATA_DIR, name),
+  ) as [string, string];
   const secret = env.REFRESH_TOKEN_SECRET_FILE ?? (config.readRefreshSecrets ? undefined : generatedSecret);
   const names = existsSync(directory) ? pemNames(directory) : [];
   const pems = names.map((name) => join(directory, name));
-  const files = [...pems, ...secretFiles(env), generatedSecret].filter((file) => existsSync(file));
+  const generated = [generatedSecret, generatedFactorKeys];
+  const files = [...pems, ...secretFiles(env), ...generated].filter((file) => existsSync(file));
   return [
     judgeNewestKey(directory, names.length, now),
     judgeRefreshSecret(secret, now),

@@ -19,7 +19,10 @@ export interface Clock {
 }
 
 /** The refusal of what our clock says is over: by the right time it may not be, so a wrong clock only asks to retry. */
-export function over(clock: Pick<Clock, 'isTrusted'>, code: 'invalid_token' | 'login_too_old'): AuthError {
+export function over(
+  clock: Pick<Clock, 'isTrusted'>,
+  code: 'invalid_token' | 'login_too_old' | 'invalid_login_token',
+): AuthError {
   if (!clock.isTrusted()) return new AuthError('unavailable');
   return new AuthError(code, code === 'invalid_token' ? { reason: 'expired' } : {});
 }

@@ -1,5 +1,7 @@
-import type { REFUSAL_REASONS, RefusalReason } from './refusal-reasons.ts';
+import type { Demand } from './principal.ts';
+import type { ProofRefusal, REFUSAL_REASONS, RefusalReason } from './refusal-reasons.ts';
 import { kindOf, type Right } from './rights.ts';
+import type { SecondStepNeeded } from './second-step.ts';
 
 /**
  * Every way in which a request can be refused. The codes are the interface: clients branch on them and they never
@@ -26,16 +28,22 @@ export const ERROR_CODES = [
   'invalid_credentials',
   'invalid_reset_token',
   'invalid_verification_token',
+  'second_factor_required',
+  'invalid_login_token',
+  'invalid_second_factor',
   'invalid_client',
+  'insufficient_user_authentication',
   // 403
   'token_not_allowed',
   'insufficient_scope',
   'signup_disabled',
   'llt_disabled',
   'login_too_old',
+  'factors_disabled',
   'right_missing',
   // 404
   'user_unknown',
+  'factor_unknown',
   // the protocol's own
   'not_found',
   'method_not_allowed',
@@ -100,6 +108,10 @@ export interface AuthErrorOptions {
   right?: Right;
   /** Of `insufficient_scope`: all that are needed. */
   scopes?: readonly string[];
+  /** Of `insufficient_user_authentication`: all that is demanded; null if that was not understood. */
+  demand?: Demand | null;
+  /** Of `second_factor_required`. */
+  secondStep?: SecondStepNeeded;
   /** For operators: a client in production never sees it. */
   reason?: RefusalReason;
   /** Of `rate_limited`: a keyed hash of whom or what is limited. */
@@ -114,6 +126,7 @@ type Reasons = typeof REFUSAL_REASONS;
 interface Needed {
   right_missing: { right: Right };
   insufficient_scope: { scopes: readonly string[]; reason: 'scope' };
+  insufficient_user_authentication: { demand: Demand | null; reason: ProofRefusal };
 }
 
 /** A code with reasons does not compile without one; that of `right_missing` is its right. */
@@ -128,12 +141,15 @@ export class AuthError<Code extends ErrorCode = ErrorCode> extends Error {
   readonly retryAfter: number | undefined;
   readonly right: Right | undefined;
   readonly scopes: readonly string[] | undefined;
+  readonly demand: Demand | null;
+  readonly secondStep: SecondStepNeeded | undefined;
   readonly reason: RefusalReason | undefined;
   readonly limited: string | undefined;
   readonly serviceId: string | undefined;
 
   constructor(code: Code, ...[options = {}]: OptionsOf<Code>) {
-    const { cause, errors, retryAfter, right, scopes, limited, serviceId } = options;
+    const { cause, errors, retryAfter, right, scopes, demand = null, secondStep } = options;
+    const { limited, serviceId } = options;
     const { reason = right && kindOf(right) } = options;
     super(code, cause === undefined ? undefined : { cause });
     this.name = 'AuthError';
@@ -142,6 +158,8 @@ export class AuthError<Code extends ErrorCode = ErrorCode> extends Error {
     this.retryAfter = retryAfter;
     this.right = right;
     this.scopes = scopes;
+    this.demand = demand;
+    this.secondStep = secondStep;
     this.reason = reason;
     this.limited = limited;
     this.serviceId = serviceId;

@@ -12,16 +12,35 @@ export interface TokenIdentity extends TokenKey {
   generation: number;
 }
 
+/** What a token says of the login that opened its session. No store holds it. */
+export interface LoginProof {
+  /** Whether the login used a second factor. */
+  withFactor: boolean;
+  /**
+   * When the session was opened, in seconds since 1970; null if the token does not say: an LLT, a limited token, a
+   * refresh token, and any token of 1.0.0.
+   */
+  authTime: number | null;
+}
+
+/** What may be demanded of that login (RFC 9470); null for nothing. */
+export interface Demand {
+  /** It used a second factor. */
+  acr: 'mfa' | null;
+  /** It is at most so many seconds ago. */
+  maxAge: number | null;
+}
+
 /**
  * A token whose signature, type, issuer, audience and expiry are verified. Its session may have ended. A limited token
  * is one only where a route names that kind.
  */
-export interface Bearer extends TokenIdentity {
+export interface Bearer extends TokenIdentity, LoginProof {
   type: 'access' | 'llt' | 'limited';
 }
 
 /** A token for one audience, verified as a `Bearer` is. It is bound to its session, and to none of its pairs. */
-export interface ExchangedBearer extends TokenIdentity {
+export interface ExchangedBearer extends TokenIdentity, LoginProof {
   type: 'exchanged';
 }
 
@@ -45,7 +64,7 @@ export interface ServicePrincipal {
 }
 
 /** The owner of a bearer token that was good when it was checked. Only `makeVerify` makes one. */
-export interface Principal {
+export interface Principal extends LoginProof {
   user: User;
   /** The token record's id. */
   tokenId: number;
@@ -64,4 +83,13 @@ export interface Principal {
  */
 export interface Caller extends Principal {
   readonly checkedAfterBody: true;
+}
+
+/** A caller as a transaction checks it again. Stores that act for one take this, so that no change forgets the factor. */
+export interface CallerKey extends TokenKey {
+  /**
+   * Whether its session was opened with a second factor: where the account has one, no other session may make the
+   * change. null if any session may.
+   */
+  withFactor: boolean | null;
 }

@@ -26,6 +26,13 @@ export type ServiceRefusal = (typeof SERVICE_REFUSALS)[number];
 export type UserTokenRefusal = TokenRefusal | SessionRefusal;
 export type BearerRefusal = UserTokenRefusal | ServiceRefusal;
 
+/**
+ * Why a good token is not enough where more is demanded of its login: that used no second factor; it is too long ago, or
+ * the token does not say when it was; or the demand itself is not understood.
+ */
+export const PROOF_REFUSALS = ['acr', 'max_age', 'demand'] as const;
+export type ProofRefusal = (typeof PROOF_REFUSALS)[number];
+
 /** Never shown to a client, also outside production: they would tell which names exist. */
 export const LOGIN_REFUSALS = ['unknown', 'password', 'disabled'] as const;
 export type LoginRefusal = (typeof LOGIN_REFUSALS)[number];
@@ -60,11 +67,12 @@ export const ASSERTION_REFUSALS = [
 export type AssertionRefusal = (typeof ASSERTION_REFUSALS)[number];
 
 /**
- * Failed logins of a name, of a device that its account knows, and of a network; accounts that a network opens, long-lived
- * tokens that a user and that a network creates, and changes of a profile.
+ * Failed logins of a name, of a device that its account knows, and of a network; wrong codes of an account, of a device
+ * that has logged in with one, and for a factor that was set up; accounts that a network opens, long-lived tokens that a
+ * user and that a network creates, and changes of a profile.
  */
 export const SLOT_LIMITS = [
-  ...(['account', 'device', 'network'] as const),
+  ...(['account', 'device', 'network', 'factor', 'factor_device', 'factor_setup'] as const),
   ...(['signup_network', 'llt_budget', 'llt_network', 'profile_budget'] as const),
 ] as const;
 export type SlotLimit = (typeof SLOT_LIMITS)[number];
@@ -79,6 +87,7 @@ export const REFUSAL_REASONS = {
   invalid_credentials: LOGIN_REFUSALS,
   invalid_client: CREDENTIAL_REFUSALS,
   insufficient_scope: ['scope'],
+  insufficient_user_authentication: PROOF_REFUSALS,
   right_missing: RIGHT_KINDS,
   rate_limited: RATE_LIMITS,
 } as const;

@@ -9,6 +9,7 @@ export const RIGHTS = [
   'users.write',
   'users.reset',
   'users.email',
+  'users.factors',
   'mails',
   'exchange',
   'limited',

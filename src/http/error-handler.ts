@@ -3,7 +3,7 @@ import { AuthError, type ErrorCode, type FieldError, type FieldProblem } from '.
 import { truncate } from '../domain/truncate.ts';
 import { relayHint, type WarnOfRelay } from './caller/relay.ts';
 import { errorType, oauthMembers } from './oauth-error.ts';
-import { MAX_FIELD_ERRORS, PROBLEMS, problemHeaders, problemOf } from './problem.ts';
+import { MAX_FIELD_ERRORS, PROBLEMS, problemHeaders, problemOf, secondStepMembers } from './problem.ts';
 import type { RetrySpread } from './retry-spread.ts';
 
 /** Our codes for Fastify's own errors. */
@@ -84,12 +84,17 @@ export function sendError(
     problem.detail += ' The reference is at /docs.';
     reply.header('link', '</docs>; rel="service-doc"');
   }
+  const { secondStep } = refusal;
   return reply
     .code(status)
     .headers(problemHeaders(refusal, retrySpread(refusal.code)))
     .type(errorType(request))
     .serializer(JSON.stringify)
-    .send({ ...problem, ...oauthMembers(request, refusal) });
+    .send({
+      ...problem,
+      ...(secondStep && secondStepMembers(secondStep)),
+      ...oauthMembers(request, refusal),
+    });
 }
 
 function translate(error: FastifyError | Error): AuthError {

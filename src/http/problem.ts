@@ -1,6 +1,8 @@
 import Type from 'typebox';
+import type { Demand } from '../domain/principal.ts';
 import { REFUSAL_REASONS, type RefusalReason } from '../domain/refusal-reasons.ts';
 import type { Right } from '../domain/rights.ts';
+import { SECOND_STEPS, type SecondStepNeeded } from '../domain/second-step.ts';
 import {
   ERROR_CODES,
   FIELD_CODES,
@@ -8,6 +10,7 @@ import {
   type ErrorCode,
   type FieldError,
 } from '../domain/errors.ts';
+import { Timestamp, timestamp } from './schemas.ts';
 
 /** RFC 9457 problem details: the format of every error answer. */
 export interface Problem {
@@ -65,10 +68,26 @@ export const PROBLEMS = {
     'Invalid verification token',
     'The verification token is unknown, used, replaced, voided or expired.',
   ],
+  second_factor_required: [
+    401,
+    'Second factor required',
+    'The password is right, and the account has a second factor: go on at /api/auth/second-factor.',
+  ],
+  invalid_login_token: [
+    401,
+    'Invalid login token',
+    'The login token is unknown, void or older than five minutes: log in again.',
+  ],
+  invalid_second_factor: [401, 'Invalid second factor', 'The code is wrong or was used before.'],
   invalid_client: [
     401,
     'Invalid client',
     'The request does not carry the credentials of a registered service that is enabled.',
+  ],
+  insufficient_user_authentication: [
+    401,
+    'Insufficient user authentication',
+    'The token is good, but more is demanded of its login here: log in again, with a second factor if acr_values asks for one; see WWW-Authenticate.',
   ],
   token_not_allowed: [403, 'Token not allowed', 'A long-lived or limited token may not do this.'],
   insufficient_scope: [
@@ -81,10 +100,12 @@ export const PROBLEMS = {
   login_too_old: [
     403,
     'Login too old',
-    'The session was opened too long ago for this; log in again and use the new session.',
+    'The session was opened too long ago for this, or without the second factor; log in again and use the new session.',
   ],
+  factors_disabled: [403, 'Second factors disabled', 'Second factors cannot be added here.'],
   right_missing: [403, 'Right missing', 'The registered service lacks the right to do this.'],
   user_unknown: [404, 'User unknown', 'There is no such account.'],
+  factor_unknown: [404, 'Factor unknown', 'The account has no such second factor.'],
   not_found: [404, 'Not found', 'There is nothing at this path.'],
   method_not_allowed: [405, 'Method not allowed', 'The path does not support this method; see Allow.'],
   request_timeout: [408, 'Request timeout', 'The request did not arrive in time.'],
@@ -171,6 +192,39 @@ export const ProblemSchema = Type.Object(
   { title: 'Problem', description: 'Problem details (RFC 9457)', additionalProperties: false },
 );
 
+/** The schema of a refused login, for the reference. */
+export const LoginProblemSchema = Type.Object(
+  {
+    ...ProblemSchema.properties,
+    login_token: Type.Optional(
+      Type.String({
+        description: 'For the second step of the login; with `second_factor_required` only, as the next two',
+        readOnly: true,
+      }),
+    ),
+    methods: Type.Optional(
+      Type.Array(
+        Type.Enum([...SECOND_STEPS], {
+          type: 'string',
+          description: '`totp`: a code of the authenticator app. The list may grow',
+        }),
+        { description: 'What the second step takes from this user' },
+      ),
+    ),
+    expires_at: Type.Optional({ ...Timestamp, description: 'Until when; RFC 3339, in UTC' }),
+  },
+  {
+    title: 'LoginProblem',
+    description: 'Problem details, with what the second step of a login takes',
+    additionalProperties: false,
+  },
+);
+
+/** The members that `second_factor_required` adds to a problem. */
+export function secondStepMembers({ loginToken, methods, expiresAt }: SecondStepNeeded): object {
+  return { login_token: loginToken, methods, expires_at: timestamp(expiresAt) };
+}
+
 export const PROBLEM_TYPE = 'application/problem+json';
 
 /** What is wrong, for people. @param right the one that `right_missing` names. */
@@ -194,16 +248,21 @@ export function problemOf(code: ErrorCode, requestId: string, errors?: FieldErro
 }
 
 /**
- * The headers that go with an error: the challenge of RFC 6750, section 3, and when to retry.
+ * The headers that go with an error: the challenge of RFC 6750, section 3, or RFC 9470, and when to retry.
  * @param spread seconds added to Retry-After (retry-spread.ts).
  */
 export function problemHeaders(
-  { code, retryAfter, scopes }: Pick<AuthError, 'code' | 'retryAfter'> & Partial<Pick<AuthError, 'scopes'>>,
+  {
+    code,
+    retryAfter,
+    scopes,
+    demand,
+  }: Pick<AuthError, 'code' | 'retryAfter'> & Partial<Pick<AuthError, 'scopes' | 'demand'>>,
   spread = 0,
 ): Record<string, string> {
   const [status] = PROBLEMS[code];
   const headers: Record<string, string> = { 'cache-control': 'no-store' };
-  if (status === 401) headers['www-authenticate'] = challengeOf(code);
+  if (status === 401) headers['www-authenticate'] = challengeOf(code, demand ?? null);
   if (scopes) headers['www-authenticate'] = `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"`;
   if (status === 429 || status === 503) headers['retry-after'] = String((retryAfter ?? 1) + spread);
   return headers;
@@ -213,7 +272,12 @@ export function problemHeaders(
 export const BASIC_CHALLENGE = 'Basic realm="latchkey", charset="UTF-8"';
 
 /** `invalid_token` only if the token itself is the reason: on `invalid_token`, a client refreshes and retries. */
-function challengeOf(code: ErrorCode): string {
+function challengeOf(code: ErrorCode, demand: Demand | null): string {
   if (code === 'invalid_client') return BASIC_CHALLENGE;
+  if (code === 'insufficient_user_authentication') {
+    const acr = demand?.acr ? `, acr_values="${demand.acr}"` : '';
+    const maxAge = demand?.maxAge ? `, max_age="${demand.maxAge}"` : '';
+    return `Bearer error="${code}"${acr}${maxAge}`;
+  }
   return code === 'invalid_token' || code === 'token_reused' ? 'Bearer error="invalid_token"' : 'Bearer';
 }

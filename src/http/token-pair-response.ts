@@ -48,8 +48,8 @@ export function makeTokenPairResponse(
   config: Pick<Config, 'ACCESS_TOKEN_TTL' | 'REFRESH_TOKEN_TTL' | 'SESSION_MAX_AGE'>,
 ) {
   const lifetimes = lifetimesOf(config);
-  return function tokenPairResponse({ user, tokenId, generation, createdAt }: SessionGrant) {
-    const identity = { userId: user.id, tokenId, generation };
+  return function tokenPairResponse({ user, tokenId, generation, createdAt, withFactor }: SessionGrant) {
+    const identity = { userId: user.id, tokenId, generation, withFactor };
     const { access, refresh } = pairClaims(identity, createdAt, lifetimes, user.roles);
     return {
       access_token: codec.sign('access', access),

@@ -17,11 +17,14 @@ import {
   TOKEN_ENDINGS,
   type Victim,
 } from '../support/endings.ts';
+import { aFactor } from '../support/factors.ts';
+import { FACTOR_PASSWORD, setUpApp } from '../support/own-factors.ts';
 import { answersIn } from '../support/raw.ts';
 import { routesOf } from '../support/routes.ts';
 import { aRegisteredService, basic, withRegistry } from '../support/registered-service.ts';
 import { serviceToken } from '../support/service-tokens.ts';
 import { onAStore } from '../support/stores.ts';
+import { withFactorClaims } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 
@@ -33,6 +36,17 @@ interface Attack {
   /** Method and path. */
   line: (victim: Victim) => string;
   body: object;
+  /** What must be there before: changes the victim, and the attack. */
+  prepare?: (target: TestApp, victim: Victim) => Promise<Partial<Attack>>;
+  /** Whether the account has a second factor, without which nobody logs in to it. */
+  hasFactor?: true;
+}
+
+/** The account gets a second factor, with which the caller's session seems to have been opened. */
+async function addFactor(target: TestApp, victim: Victim): Promise<number> {
+  const { id } = await aFactor(target, victim.caller);
+  victim.caller.access_token = await withFactorClaims(target, victim.caller.access_token);
+  return id;
 }
 
 /** By default. */
@@ -58,6 +72,32 @@ const CHANGES: Record<string, Attack> = {
     body: { name: 'of a thief', scopes: ['orders:read'] },
   },
   'DELETE /api/user/tokens': { line: () => 'DELETE /api/user/tokens?keep=current', body: {} },
+  'POST /api/user/factors/totp': { line: () => 'POST /api/user/factors/totp', body: FACTOR_PASSWORD },
+  'POST /api/user/factors/totp/confirm': {
+    line: () => 'POST /api/user/factors/totp/confirm',
+    body: {},
+    prepare: async (target, { caller }) => ({
+      body: { code: (await setUpApp(target, caller.access_token)).code() },
+    }),
+  },
+  'POST /api/user/factors/recovery-codes': {
+    line: () => 'POST /api/user/factors/recovery-codes',
+    body: FACTOR_PASSWORD,
+    prepare: async (target, victim) => {
+      await addFactor(target, victim);
+      return {};
+    },
+    hasFactor: true,
+  },
+  'POST /api/user/factors/:id/removal': {
+    line: () => '',
+    body: FACTOR_PASSWORD,
+    prepare: async (target, victim) => {
+      const id = await addFactor(target, victim);
+      return { line: () => `POST /api/user/factors/${id}/removal` };
+    },
+    hasFactor: true,
+  },
 };
 
 /** A victim's client sends this too: a repeat returns 200 if everything has ended already. */
@@ -66,6 +106,7 @@ const EVERYWHERE: Attack = { line: () => 'DELETE /api/user/tokens', body: {} };
 /** Routes whose body needs no session, or that belong to a registered service (below). */
 const OTHERS = [
   'POST /api/auth',
+  'POST /api/auth/second-factor',
   'POST /api/auth/signup',
   'POST /api/auth/password-reset',
   'POST /api/auth/password-reset-request',
@@ -77,6 +118,7 @@ const OTHERS = [
   'PATCH /api/users/:id',
   'DELETE /api/users/:id',
   'DELETE /api/users/:id/tokens',
+  'DELETE /api/users/:id/factors',
   'POST /api/users/:id/password-reset',
   'POST /api/users/mails',
   'DELETE /api/users/mails/:id',
@@ -99,9 +141,14 @@ test('every route that changes something is attacked here', async (t) => {
 onAStore('a held-back body', async (t, env) => {
   const { target, clock } = await listening(t, env);
   const endings = { ...RECORDED_ENDINGS, ...TOKEN_ENDINGS };
-  for (const [route, attack] of [...Object.entries(CHANGES), ['everywhere', EVERYWHERE] as const]) {
+  for (const [route, planned] of [...Object.entries(CHANGES), ['everywhere', EVERYWHERE] as const]) {
+    const prepared = async (victim: Victim) => ({
+      ...planned,
+      ...(await planned.prepare?.(target, victim)),
+    });
     await t.test(`${route} takes effect while the session is good`, async (t) => {
       const victim = await aVictim(target);
+      const attack = await prepared(victim);
       const before = await effectsOn(target, victim);
       const held = await holdBody(target, attack.line(victim), victim.caller.access_token, attack.body);
       t.equal((await held.send()).status, 200);
@@ -109,15 +156,17 @@ onAStore('a held-back body', async (t, env) => {
     });
 
     for (const [name, end] of Object.entries(endings)) {
+      if (planned.hasFactor && name === 'replacement') continue;
       await t.test(`${route} has no effect after ${name}`, async (t) => {
         const victim = await aVictim(target);
+        const attack = await prepared(victim);
         const held = await holdBody(target, attack.line(victim), victim.caller.access_token, attack.body);
         await end(target, victim, clock);
         const before = await effectsOn(target, victim);
         const { status, body } = await held.send();
         clock.shift = 0;
         // Everything has ended already, as requested.
-        const isDone = attack === EVERYWHERE && name === 'log out everywhere';
+        const isDone = planned === EVERYWHERE && name === 'log out everywhere';
         t.equal(status, isDone ? 200 : 401, body);
         if (isDone) t.match(JSON.parse(body), { ended: 0 });
         t.strictSame(await effectsOn(target, victim), before);

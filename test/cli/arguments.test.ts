@@ -6,7 +6,7 @@ test('an option of another command is refused by name', (t) => {
   for (const [line, message] of [
     ['doctor --growth 3', '--growth is an option of plan, not of doctor'],
     ['--growth 3 doctor', '--growth is an option of plan, not of doctor'],
-    ['purge --yes', '--yes is an option of recover, user delete, not of purge'],
+    ['purge --yes', '--yes is an option of recover, user delete, user factors, not of purge'],
     ['keys list --alg ES256', '--alg is an option of keys add, not of keys list'],
     ['user list --id 7', /^--id is an option of .*user show.*, not of user list$/],
     ['client create a --again', '--again is an option of client rotate, not of client create'],
@@ -31,7 +31,7 @@ test('after wrong arguments, the usage is that of the command', (t) => {
   ]);
   t.match(usage('keys frobnicate'), [/keys list$/, /keys add /, /keys retire /, /keys doctor$/]);
   t.strictSame(usage('frobnicate'), [
-    'Usage: latchkey migrate | doctor | explain | keys | purge | recover | user | client | plan',
+    'Usage: latchkey migrate | doctor | explain | keys | factors | purge | recover | user | client | plan',
   ]);
   t.end();
 });

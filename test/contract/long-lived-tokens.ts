@@ -28,7 +28,7 @@ function aWorld({ tokens, revocations, ada, bob }: LongLivedUnderTest) {
       limit,
     );
   const create = async (sessionId: number, generation: number, user = ada) =>
-    (await add({ createdBy: { sessionId, generation } }, user)) ?? 0;
+    (await add({ createdBy: { sessionId, withFactor: false, generation } }, user)) ?? 0;
   const isGood = async (id: number) => (await tokens.find(id))?.record.revokedAt === null;
   const ended = (range = {}) =>
     tokens.listEnded(ada.id, { since: 0, now: AT, limit: 10, ...range }, lifetimes);
@@ -57,7 +57,7 @@ export function longLivedTokensContract(
   contract('finds and lists expiry and origin of a long-lived token', async (t, world) => {
     const { tokens, ada, add, addSession, ended } = world;
     const session = await addSession();
-    const createdBy = { sessionId: session, generation: 5 };
+    const createdBy = { sessionId: session, withFactor: false, generation: 5 };
     const id = (await add({ expiresAt: AT + 60_000, createdBy })) ?? 0;
     const older = (await add()) ?? 0;
     const record = { expiresAt: AT + 60_000, createdBy: session };
@@ -78,7 +78,7 @@ export function longLivedTokensContract(
   contract('reports an expired long-lived token as expired', async (t, world) => {
     const { tokens, ada, add, addSession, reasons } = world;
     const session = await addSession();
-    const createdBy = { sessionId: session, generation: 5 };
+    const createdBy = { sessionId: session, withFactor: false, generation: 5 };
     const id = (await add({ expiresAt: AT + 1000, createdBy })) ?? 0;
     await add();
     t.strictSame(await reasons({ now: AT + 999 }), []);

@@ -284,16 +284,21 @@ export function tokenStoreContract(
         100,
       )) ?? 0;
     const ending = { at: AT, reason: 'logout', usedSince: 0, keepsCaller: true } as const;
-    for (const [userId, caller] of [
+    const callerOf = (tokenId: number) => ({ tokenId, withFactor: null });
+    for (const [userId, tokenId] of [
       [bob.id, kept.id],
       [ada.id, 999],
     ] as const)
-      await t.rejects(tokens.revokeAll(userId, { ...ending, caller }), { code: 'invalid_token' });
+      await t.rejects(tokens.revokeAll(userId, { ...ending, caller: callerOf(tokenId) }), {
+        code: 'invalid_token',
+      });
     t.equal((await tokens.list(ada.id)).length, 3, 'no token ended');
-    const { ended, before } = await tokens.revokeAll(ada.id, { ...ending, caller: kept.id });
+    const { ended, before } = await tokens.revokeAll(ada.id, { ...ending, caller: callerOf(kept.id) });
     t.strictSame([ended.map(({ id }) => id), before], [[other.id, llt], null]);
     t.match(await tokens.find(kept.id), { record: { revokedAt: null } });
-    await t.rejects(tokens.revokeAll(ada.id, { ...ending, caller: other.id }), { code: 'invalid_token' });
+    await t.rejects(tokens.revokeAll(ada.id, { ...ending, caller: callerOf(other.id) }), {
+      code: 'invalid_token',
+    });
     t.match(
       await tokens.find(kept.id),
       { record: { revokedAt: null } },
@@ -308,9 +313,9 @@ export function tokenStoreContract(
       await addSession(tokens, bob),
     ];
     const key = { userId: ada.id, tokenId: caller.id };
-    const createdBy = { sessionId: caller.id, generation: MICROS };
+    const createdBy = { sessionId: caller.id, withFactor: false, generation: MICROS };
     const token = { name: 'Kitchen', createdAt: AT, kid: 'a key', createdBy };
-    const ending = { at: AT, reason: 'logout', usedSince: 0, caller: caller.id, keepsCaller: false } as const;
+    const ending = { at: AT, reason: 'logout', usedSince: 0, keepsCaller: false } as const;
     t.not(await tokens.addLongLived(ada.id, token, 9), null);
     t.equal(await tokens.revokeByCaller(key, theirs.id, AT), null, 'of another user');
     t.equal(await tokens.revokeByCaller(key, target.id, AT, 'llt'), null, 'of another type');
@@ -325,7 +330,8 @@ export function tokenStoreContract(
       const refused = { code: 'invalid_token' };
       await t.rejects(tokens.addLongLived(userId, asking, 9), refused, why);
       await t.rejects(tokens.revokeByCaller({ userId, tokenId }, caller.id, AT), refused, why);
-      await t.rejects(tokens.revokeAll(userId, { ...ending, caller: tokenId }), refused, why);
+      const asCaller = { tokenId, withFactor: null };
+      await t.rejects(tokens.revokeAll(userId, { ...ending, caller: asCaller }), refused, why);
     };
     await refuses(ada.id, target.id, 'the target has ended');
     await refuses(ada.id, theirs.id, 'the target belongs to another user');

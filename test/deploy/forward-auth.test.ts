@@ -527,6 +527,78 @@ test('forward-auth for one audience', async (t) => {
   );
 });
 
+test('a proxy can demand more of the login, and no client can lower that', async (t) => {
+  const service = await startService(t, { DATABASE_URL: (await testDatabase(t)).url });
+  await ready(service);
+  opsPort = new URL(service.opsUrl).port;
+  const seen: Seen[] = [];
+  const upstreams = {
+    'http://latchkey:3000': service.url,
+    'http://app:8081': await startApplication(t, seen),
+  };
+  const { access_token: token } = await signUpOver(service.url, anAccount());
+  const authorization = `Authorization: Bearer ${token}`;
+  const demanding: Record<string, (text: string) => string> = {
+    nginx: (text) => text.replaceAll('#mfa ', ''),
+    Caddy: (text) =>
+      text.replace('verify?\n\t\treverse', 'verify?demand_acr=mfa&demand_max_age=300\n\t\treverse'),
+  };
+  const queries = ['', '?demand_acr=', '?demand_acr=mfa&demand_max_age=99999', '?x=1&demand_max_age=99999'];
+
+  for (const proxy of PROXIES)
+    await t.test(proxy.name, { skip: proxy.skip }, async (t) => {
+      const { url } = await proxy.start(t, upstreams, demanding[proxy.name]);
+      const plain = await proxy.start(t, upstreams);
+      for (const query of queries) {
+        seen.length = 0;
+        const answer = await fetch(`${url}/admin/users${query}`, { headers: bearer(token) });
+        t.equal(answer.status, 401, query);
+        t.equal(
+          answer.headers.get('www-authenticate'),
+          'Bearer error="insufficient_user_authentication", acr_values="mfa", max_age="300"',
+        );
+        t.match(await answer.json(), { status: 401, code: 'insufficient_user_authentication' });
+        t.equal(await status(url, `GET /admin/users${query}`), '401');
+        t.equal(seen.length, 0);
+        t.equal(
+          await status(plain.url, `GET /admin/users${query}`, [authorization]),
+          '201',
+          'not by default',
+        );
+      }
+      if (proxy.name !== 'nginx') return;
+      t.equal(await status(url, 'GET /orders?page=2', [authorization]), '201', 'not elsewhere');
+      seen.length = 0;
+      const paths = [...spellings(SEED, 500, 'admin'), '/ADMIN/x', '/admin', '/%61dmin/', '/x/%2e%2e/admin/'];
+      for (let i = 0; i < paths.length; i += 50)
+        await Promise.all(paths.slice(i, i + 50).map((path) => status(url, `GET ${path}`, [authorization])));
+      t.strictSame(
+        seen.map(({ url: path }) => path),
+        [],
+        `reached without a second factor; seed ${SEED}`,
+      );
+    });
+
+  const caddy = PROXIES.find(({ name }) => name === 'Caddy');
+  const { skip = true } = caddy ?? {};
+  await t.test(
+    'Caddy’s file without the ? after verify: a client demands more of itself only',
+    { skip },
+    async (t) => {
+      const without = (text: string) =>
+        text.replace('scopes}?\n', 'scopes}\n').replace('verify?\n\t\treverse', 'verify\n\t\treverse');
+      const { url } = (await caddy?.start(t, upstreams, without)) ?? { url: '' };
+      for (const [query, expected] of [
+        ['?demand_acr=mfa', '401'],
+        ['?demand_acr=other', '401'],
+        ['?demand_max_age=300', '201'],
+        ['?page=2', '201'],
+      ] as const)
+        t.equal(await status(url, `GET /items${query}`, [authorization]), expected, query);
+    },
+  );
+});
+
 test('for pages of another origin, preflights pass and nothing else does', async (t) => {
   const service = await startService(t, { DATABASE_URL: (await testDatabase(t)).url });
   await ready(service);

@@ -32,6 +32,7 @@ test('a healthy database', async (t) => {
     'clock of the database',
     'migrations',
     'e-mail addresses',
+    'factor keys',
   ]);
   for (const [check, [finding]] of Object.entries(found)) t.equal(finding?.state, 'ok', check);
 });

@@ -25,6 +25,7 @@ const SECTIONS = {
   'In `@latchkey/load`': ['packages/load/package.json', 'dependencies'],
   Optional: ['package.json', 'optionalDependencies'],
   'For development and tests': ['package.json', 'devDependencies'],
+  'In `examples/spa`': ['examples/spa/package.json', 'dependencies'],
   'For the test of a generated client': ['test/typed-client/package.json', 'devDependencies'],
 } as const;
 

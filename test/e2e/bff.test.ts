@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { anAccount, type Pair } from '../support/client.ts';
 import { ROOT } from '../support/documents.ts';
+import { anApp } from '../support/factors.ts';
 import { freePort } from '../support/free-port.ts';
 import { listen } from '../support/listen.ts';
 import { logLines } from '../support/log-lines.ts';
@@ -147,6 +148,44 @@ test('the backend-for-frontend of examples/bff', async (t) => {
       const old = await browserAt().send('GET /bff/user', undefined, { cookie: before });
       t.equal(old.status, 401);
     }
+  });
+
+  await t.test('a second factor is added, asked for and removed through the backend', async (t) => {
+    const own = anAccount();
+    await signUpOver(service.url, own);
+    const browser = browserAt();
+    const send = async (line: string, body?: object): Promise<Record<string, unknown>> => {
+      const response = await browser.send(line, body);
+      return { ...((await response.json()) as object), status: response.status };
+    };
+    await send('POST /bff/login', own);
+    const proof = { current_password: own.password };
+    const { secret } = await send('POST /bff/factors/totp', proof);
+    const app = anApp(String(secret));
+    const confirmed = await send('POST /bff/factors/totp/confirm', { code: app() });
+    t.match(confirmed, { status: 200, recovery_codes: { length: 10 } });
+    t.match(await send('GET /bff/factors'), { recovery_codes_left: 10, factors: [{ type: 'totp' }] });
+    t.match(await send('POST /bff/factors/recovery-codes', proof), { status: 403, code: 'login_too_old' });
+
+    const asked = await send('POST /bff/login', own);
+    t.match(asked, { status: 401, code: 'second_factor_required', methods: ['totp', 'recovery_code'] });
+    t.equal(
+      (await send('GET /bff/user')).status,
+      401,
+      'the session of the cookie has ended, with no other yet',
+    );
+    const { login_token } = asked;
+    const wrong = await send('POST /bff/second-factor', { login_token, code: '000000' });
+    t.match(wrong, { status: 401, code: 'invalid_second_factor' });
+    // The code that confirmed the app is used up, and the next one is good already.
+    t.match(await send('POST /bff/second-factor', { login_token, code: app(1) }), {
+      status: 200,
+      user: { username: own.username },
+      access_token: undefined,
+    });
+    t.equal((await browser.send(`POST /bff/factors/${String(confirmed.id)}/removal`, proof)).status, 200);
+    t.match(await send('GET /bff/factors'), { factors: [] });
+    t.equal((await browser.send('POST /bff/factors/..%2ftotp/removal', proof)).status, 400, 'no other path');
   });
 
   await t.test('while a session cannot end, a login does not replace it', async (t) => {

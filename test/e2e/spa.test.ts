@@ -6,6 +6,7 @@ import { test, type Test } from 'tap';
 import { chromiumMissing, openPage, watch } from '../support/browser.ts';
 import { anAccount, bearer, type Pair } from '../support/client.ts';
 import { ROOT } from '../support/documents.ts';
+import { anApp } from '../support/factors.ts';
 import { freePort } from '../support/free-port.ts';
 import { verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
@@ -36,6 +37,8 @@ test('the single-page app of examples/spa', { skip: chromiumMissing }, async (t)
     return (await (await fetch(`${service.url}/api/auth`, { method: 'POST', headers, body })).json()) as Pair;
   };
   await page.goto(url);
+  /** The user's, once the app is set up. */
+  let app = anApp('');
 
   await t.test('a signup is refused field by field, and then signs in', async (t) => {
     await submit(page, 'Sign up', { ...account, password: 'x' });
@@ -101,6 +104,52 @@ test('the single-page app of examples/spa', { skip: chromiumMissing }, async (t)
     await t.resolves(lists(page, OWN, LLT));
   });
 
+  await t.test('a user adds an app, and sees secret and recovery codes once', async (t) => {
+    await change(page, 'Add an authenticator app', password);
+    await page.getByRole('form', { name: 'Confirm the app' }).waitFor();
+    app = anApp(await page.locator('#secret').innerText());
+    const width = () => page.evaluate<number>("document.getElementById('qr').naturalWidth");
+    await until(async () => (await width()) > 0);
+    await submit(page, 'Confirm the app', { code: '000 000' });
+    await until(async () => /\S/.test(await alertOf(page)));
+    t.match(complaints.splice(0), [/401/]);
+    await submit(page, 'Confirm the app', { code: app().replace(/^.../, '$& ') });
+    await until(async () => (await recoveryCodes(page)).length === 10);
+    await t.resolves(shows(page, 'Authenticator app', '10 recovery codes are left.'));
+    t.equal(await page.locator('#secret').innerText(), '');
+    await page.reload();
+    await t.resolves(shows(page, 'Authenticator app', '10 recovery codes are left.'));
+    t.strictSame(await recoveryCodes(page), []);
+  });
+
+  await t.test('a session without the code has to log in with it to change the factor', async (t) => {
+    const { access_token: before } = await storedPair(page);
+    await change(page, 'New recovery codes', password);
+    await logInAgain(page, password);
+    await secondStep(page, '000000');
+    const alert = page.getByRole('dialog', { name: 'Second step' }).getByRole('alert');
+    await until(async () => /\S/.test(await alert.innerText()));
+    // The code that confirmed the app is used up, and the next one is good already.
+    await secondStep(page, app(1));
+    await until(async () => (await recoveryCodes(page)).length === 10);
+    t.match(complaints.splice(0), [/403/, /401/, /401/]);
+    t.equal(await verifyOver(service.url, before), 401, 'the login has replaced the session');
+  });
+
+  await t.test('a recovery code logs in, and the user removes the lost app', async (t) => {
+    const [code = ''] = await recoveryCodes(page);
+    await page.getByRole('button', { name: 'Log out', exact: true }).click();
+    await signedOut(page);
+    t.strictSame(await recoveryCodes(page), [], 'they leave the page with the session');
+    await submit(page, 'Log in', { username, password });
+    await secondStep(page, code.toLowerCase().replaceAll('-', ' '));
+    await t.resolves(shows(page, 'Authenticator app', '9 recovery codes are left.'));
+    await change(page, 'Remove it', password);
+    await t.resolves(shows(page, '', ''));
+    t.match(complaints.splice(0), [/401/]);
+    await signedIn(second.page);
+  });
+
   await t.test('a logout everywhere ends the other sessions too', async (t) => {
     const { access_token: other } = await logIn();
     await second.page.getByRole('button', { name: 'Log out everywhere' }).click();
@@ -115,6 +164,40 @@ test('the single-page app of examples/spa', { skip: chromiumMissing }, async (t)
       t.equal((await fetch(url + path)).status, 404, path);
   });
 });
+
+/** Clicks this button of the form that changes the second factor. */
+async function change(page: Page, button: string, password: string): Promise<void> {
+  const form = page.getByRole('form', { name: 'Change the second factor' });
+  await form.getByLabel('Password').fill(password);
+  await form.getByRole('button', { name: button }).click();
+}
+
+async function logInAgain(page: Page, password: string): Promise<void> {
+  const dialog = page.getByRole('dialog', { name: 'Log in again to do this' });
+  await dialog.getByLabel('Password').fill(password);
+  await dialog.getByRole('button', { name: 'Log in' }).click();
+}
+
+async function secondStep(page: Page, code: string): Promise<void> {
+  const dialog = page.getByRole('dialog', { name: 'Second step' });
+  await dialog.getByLabel('Code').fill(code);
+  await dialog.getByRole('button', { name: 'Log in' }).click();
+}
+
+function recoveryCodes(page: Page): Promise<string[]> {
+  return page.locator('#recovery-codes li').allInnerTexts();
+}
+
+/** Waits until the page shows these factors, and says so about recovery codes. @throws Error with what it shows */
+function shows(page: Page, factors: string, left: string): Promise<void> {
+  return eventually(60, async () => {
+    const shown = [
+      (await page.locator('#factors li').allInnerTexts()).join(),
+      await page.locator('#codes-left').innerText(),
+    ];
+    return isDeepStrictEqual(shown, [factors, left]) ? null : shown.join(': ');
+  });
+}
 
 async function startExample(t: Test, latchkeyUrl: string): Promise<string> {
   const port = String(await freePort());

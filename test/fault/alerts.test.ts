@@ -2,7 +2,13 @@ import { test, type Test } from 'tap';
 import { dashboardQueries, metricsIn, readRules } from '../support/alert-rules.ts';
 import { prometheusMissing } from '../support/prometheus.ts';
 import { redisServersMissing } from '../support/redis-server.ts';
-import { fakeTokens, guessedPasswords, heldRefreshes, stolenTokens } from './harness/attacks.ts';
+import {
+  fakeTokens,
+  guessedCodes,
+  guessedPasswords,
+  heldRefreshes,
+  stolenTokens,
+} from './harness/attacks.ts';
 import { eventually } from '../support/until.ts';
 import { trimmedReader } from './harness/feed-trouble.ts';
 import {
@@ -59,7 +65,7 @@ test('every alert fires on its cause', { skip: prometheusMissing || redisServers
     }
   });
 
-  for (const cause of [stolenTokens, guessedPasswords, fakeTokens, heldRefreshes])
+  for (const cause of [stolenTokens, guessedPasswords, guessedCodes, fakeTokens, heldRefreshes])
     await t.test(cause.name, () => cause(site, one));
   for (const cause of [absentMailer, unknownConstraint, wrongClock, trimmedReader, lockedTable, slowRedis])
     await t.test(cause.name, () => cause(site, one));

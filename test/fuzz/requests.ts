@@ -136,6 +136,8 @@ const EFFECTS: Record<string, (effect: Effect) => Session | null> = {
   getProfile: ({ session }) => session,
   changeProfile: ({ session }) => session,
   getEmail: ({ session }) => session,
+  listFactors: ({ session }) => session,
+  setUpTotp: ({ session }) => session,
   requestPasswordReset: ({ session }) => session,
   takeMails: ({ session }) => session,
   settleMail: ({ session }) => session,
@@ -246,6 +248,10 @@ function bodyOf(dice: Dice, operation: Operation, world: World, session: Session
   if (['changeProfile', 'changeUser'].includes(operation.operationId)) return { name: account.name };
   if (operation.operationId === 'changePassword')
     return { current_password: session?.account.password, new_password: account.password } as Body;
+  if (['setUpTotp', 'replaceRecoveryCodes', 'removeFactor'].includes(operation.operationId))
+    return { current_password: session?.account.password } as Body;
+  // It guesses none: an account with a factor would refuse what its other sessions ask.
+  if (operation.operationId === 'confirmTotp') return { code: dice.pick(['123456', dice.word(6)]) } as object;
   if (operation.operationId === 'requestPasswordReset')
     return { username: dice.pick(world.accounts).username };
   if (operation.operationId === 'verifyEmail') return { verification_token: `lkv_${dice.word(43)}` };

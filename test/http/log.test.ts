@@ -137,7 +137,7 @@ test('an overload is no warning, an outage is one', async (t) => {
     observe: UNOBSERVED,
     clock: target.composition.app.clock,
   });
-  const identity = { userId: 1, tokenId: 1, generation: Date.now() * 1000 };
+  const identity = { userId: 1, tokenId: 1, generation: Date.now() * 1000, withFactor: false };
   const lifetimes = { accessToken: 60, refreshToken: 60, session: 0 };
   const claims = pairClaims(identity, Date.now(), lifetimes, []);
   await refresh(target, keys.sign('refresh', claims.refresh));

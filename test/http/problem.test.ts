@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import type { ErrorCode } from '../../src/domain/errors.ts';
+import { AuthError, type ErrorCode } from '../../src/domain/errors.ts';
 import { detailOf, PROBLEMS } from '../../src/http/problem.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import {
@@ -12,6 +12,8 @@ import {
   signUp,
   verify,
 } from '../support/client.ts';
+import { aFactor, loginTokenOf, secondStep } from '../support/factors.ts';
+import { FACTOR_PASSWORD } from '../support/own-factors.ts';
 import { answersIn, exchange } from '../support/raw.ts';
 import { exchange as tokenExchange } from '../support/audiences.ts';
 import { aRegisteredService, basic, introspect } from '../support/registered-service.ts';
@@ -32,6 +34,7 @@ test('some request produces each code, with its status, title and detail', async
   await askOverSocket(target, note);
   for (const env of [{ LLT_ENABLED: 'false' }, { LLT_LOGIN_MAX_AGE: '60' }])
     await askForLongLived(await buildTestApp(t, { env }), note);
+  await askForFactor(await buildTestApp(t, { override: withoutFactorKeys }), note);
   const others = {
     internal_error: { override: breakProfile },
     signup_disabled: { env: { SIGNUP_ENABLED: 'false' } },
@@ -104,6 +107,7 @@ async function askAll(target: TestApp, note: (body: string) => void): Promise<vo
   ] as const)
     note((await tokenExchange(target, subject, { audience }, other)).body);
   for (const [line, options] of requests) note((await call(target, line, options)).body);
+  await askForCode(target, note);
   await verify(target, pairOf(await refresh(target, refresh_token)).access_token);
   note((await refresh(target, refresh_token, { 'user-agent': 'another' })).body);
   const client = await aRegisteredService(target.databaseUrl, 'shop', ['revoke']);
@@ -118,6 +122,38 @@ async function askAll(target: TestApp, note: (body: string) => void): Promise<vo
   const now = Date.now() * 1000;
   const session = await aStoredSession(target, { latest: now - 60e6, parent: now - 90e6, confirmed: true });
   note((await refresh(target, session.mint('refresh', now - 90e6))).body);
+}
+
+/** The refusals of a login with a second factor. */
+async function askForCode(target: TestApp, note: (body: string) => void): Promise<void> {
+  const pair = await signUp(target);
+  await aFactor(target, pair);
+  const { username } = pair.user;
+  const asked = await call(target, 'POST /api/auth', {
+    payload: { username, password: 'difference engine' },
+  });
+  note(asked.body);
+  for (const login_token of [loginTokenOf(asked), 'x'])
+    note((await secondStep(target, { login_token, code: 'x' })).body);
+}
+
+/** As production without FACTOR_KEYS (domain/factors/own-factors). */
+const withoutFactorKeys: Override = (options) => ({
+  ...options,
+  useCases: {
+    ...options.useCases,
+    ownFactors: {
+      ...options.useCases.ownFactors,
+      setUpTotp: () => Promise.reject(new AuthError('factors_disabled')),
+    },
+  },
+});
+
+/** An account without a factor. */
+async function askForFactor(target: TestApp, note: (body: string) => void): Promise<void> {
+  const { access_token: token } = await signUp(target);
+  for (const path of ['totp', 'recovery-codes'])
+    note((await call(target, `POST /api/user/factors/${path}`, { token, payload: FACTOR_PASSWORD })).body);
 }
 
 /** A session with a login an hour ago requests a long-lived token. */

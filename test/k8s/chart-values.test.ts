@@ -85,7 +85,7 @@ test('the schema and values.yaml have the same values', (t) => {
 
 /** Variables that the chart or the image sets. */
 const SET =
-  /^(NODE_ENV|HOST|PORT|OPS_HOST|OPS_PORT|DATA_DIR|DATABASE_(URL|CA)|REDIS_(URL|CA|MODE|NODES|SENTINEL_\w+)|SIGNING_KEYS_DIR|REFRESH_TOKEN_SECRET)$/;
+  /^(NODE_ENV|HOST|PORT|OPS_HOST|OPS_PORT|DATA_DIR|DATABASE_(URL|CA)|REDIS_(URL|CA|MODE|NODES|SENTINEL_\w+)|SIGNING_KEYS_DIR|REFRESH_TOKEN_SECRET|FACTOR_KEYS)$/;
 
 test('`config` takes every variable of the service that the chart does not set', (t) => {
   const { properties = {}, patternProperties = {} } = SCHEMA.properties?.config ?? {};

@@ -121,12 +121,15 @@ test('the service starts with the variables of every case', { skip }, (t) => {
     REDIS_NODES: nodes.map((node) => ({ ...node, port: 6379 })),
   });
   const [ca, redisCa] = [secrets.latchkey?.['database-ca'], secrets.latchkey?.['redis-ca']];
-  t.match(configs.get('tls'), { DATABASE_CA: ca?.trim(), REDIS_CA: redisCa?.trim() });
+  t.match(configs.get('tls'), { DATABASE_CA: ca?.trim(), REDIS_CA: redisCa?.trim(), FACTOR_KEYS });
+  t.equal(configs.get('minimal')?.FACTOR_KEYS, undefined);
   t.equal(configs.get('minimal')?.DATABASE_CA, undefined);
   t.match(configs.get('no-network-policy'), { REFRESH_TOKEN_TTL: 2_592_000, SIGNUP_ENABLED: false });
   t.match(configs.get('single-replica'), { LOG_LEVEL: 'debug', DOCS_ENABLED: true });
   t.end();
 });
+
+const FACTOR_KEYS = Buffer.alloc(32, 1).toString('base64url');
 
 /** The README's Secrets, also under the names of the case `service-account`. */
 function storesWithTls(t: Test): Secrets {
@@ -139,6 +142,7 @@ function storesWithTls(t: Test): Secrets {
     'redis-url': 'rediss://redis',
     'redis-ca': ca,
     'redis-sentinel-password': 'of the sentinels',
+    'factor-keys': FACTOR_KEYS,
   };
   const { 'latchkey-owner': owner = {}, 'latchkey-signing-keys': keys = {} } = secrets;
   return { ...secrets, latchkey: service, auth: service, 'auth-owner': owner, 'auth-keys': keys };
@@ -620,7 +624,10 @@ test('NOTES.txt names the Secrets, the connections and what is open', { skip }, 
   };
   t.match(notes('argocd'), /^registry\.example\.com\/latchkey@sha256:0{64} for https:/);
   t.match(notes('minimal'), 'exec deployment/latchkey -- node dist/src/cli.js doctor');
-  t.match(notes('tls'), /latchkey: database-url, redis-url, refresh-token-secret, database-ca, redis-ca\n/);
+  t.match(
+    notes('tls'),
+    /latchkey: database-url, redis-url, refresh-token-secret, factor-keys, database-ca, redis-ca\n/,
+  );
   // k8s/README.md, "Connections", computes 91 for production. A laptop has one replica, one new pod and one that ends.
   t.match(notes('minimal'), 'PostgreSQL must accept 91 connections');
   t.match(notes('single-replica'), 'PostgreSQL must accept 36 connections');

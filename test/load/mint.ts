@@ -71,7 +71,7 @@ export async function mintSessions(
       const id = idOf.get(username) ?? '';
       const tokenId = tokenOf.get(id) ?? 0;
       const user = { id: Number(id), username, name, createdAt, disabled: false, roles: [] };
-      pairs.push(sign({ user, tokenId, generation: state.latest, createdAt }));
+      pairs.push(sign({ user, tokenId, generation: state.latest, createdAt, withFactor: false }));
     }
   }
   return pairs;

@@ -8,6 +8,7 @@ import { withReadThrough } from '../../src/domain/tokens/read-through.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
 import { redisMissing } from '../support/redis.ts';
 import { stopAfter } from '../support/stop-after.ts';
+import { NO_FACTOR } from '../support/token.ts';
 import { raceWorld } from './world.ts';
 import { UNOBSERVED } from '../support/unobserved.ts';
 
@@ -35,7 +36,7 @@ test('logout against exchange: a token that comes after the logout is not good',
     observe: UNOBSERVED,
   });
   const expiresAt = Math.floor(Date.now() / 1000) + 600;
-  const subject = { ...key, generation, expiresAt, type: 'access' as const };
+  const subject = { ...key, ...NO_FACTOR, generation, expiresAt, type: 'access' as const };
   const exchanging = exchange(subject, { audience: 'orders', serviceId: null }, NO_REQUEST);
   await known.reached;
   t.equal(await revoke(key.userId, key.tokenId), true);
@@ -43,7 +44,7 @@ test('logout against exchange: a token that comes after the logout is not good',
 
   const { sub, sid, gen } = await exchanging;
   t.strictSame([Number(sub), sid, gen], [key.userId, key.tokenId, generation]);
-  const exchanged = { ...key, generation, type: 'exchanged' as const };
+  const exchanged = { ...key, ...NO_FACTOR, generation, type: 'exchanged' as const };
   await t.rejects(verify(exchanged, NO_REQUEST), { code: 'invalid_token' });
 });
 

@@ -33,7 +33,7 @@ test('theft against a lost reply: the next refresh tells the record', { skip: re
   const { latest } = next.state;
   const present = () =>
     refresh({
-      identity: { ...key, generation: latest },
+      identity: { ...key, generation: latest, withFactor: false },
       caller: 'home',
       receivedAt: systemClock.monotonic(),
       from: NO_REQUEST,
@@ -41,7 +41,7 @@ test('theft against a lost reply: the next refresh tells the record', { skip: re
 
   const llts: number[] = [];
   for (const of of [generation, latest]) {
-    const createdBy = { sessionId: key.tokenId, generation: of };
+    const createdBy = { sessionId: key.tokenId, withFactor: false, generation: of };
     const token = { name: 'x', createdAt: systemClock.now(), kid: 'a key', createdBy };
     llts.push((await tokens.addLongLived(key.userId, token, 9)) ?? 0);
   }

@@ -1,5 +1,6 @@
 import { test } from 'tap';
 import type { ImportedUser } from '../../src/domain/users/import-line.ts';
+import { makeSecretBox } from '../../src/infra/crypto/factor-keys.ts';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { beginImport, importBatch } from '../../src/infra/postgres/user-imports.ts';
 import { aClient, begun } from '../support/begun.ts';
@@ -16,7 +17,10 @@ const aUser = (username: string): ImportedUser => ({
   roles: [],
   disabled: false,
   emailVerified: false,
+  totpSecret: null,
 });
+
+const noKey = makeSecretBox([]);
 
 test('of two imports with one external id, the second refuses its line', async (t) => {
   const { url } = await testDatabase(t);
@@ -28,7 +32,7 @@ test('of two imports with one external id, the second refuses its line', async (
       const hash = new Uint8Array(32).fill(file);
       await beginImport(postgres.prisma, hash);
       const batch = { doneBefore: 0, last: 1, users: [{ line: 1, user: aUser(username) }], refused: [] };
-      return begun(() => importBatch(postgres.prisma, hash, batch, () => []));
+      return begun(() => importBatch(postgres.prisma, hash, batch, () => [], noKey.seal));
     }),
   );
   const [first, second] = imports as [(typeof imports)[0], (typeof imports)[0]];

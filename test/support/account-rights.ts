@@ -1,6 +1,11 @@
 /** Each right over accounts, with the requests that need it. */
 export const ACCOUNT_RIGHTS = (id: number): Record<string, [line: string, body?: object][]> => ({
-  'users.read': [['GET /api/users'], [`GET /api/users/${id}`], [`GET /api/users/${id}/tokens`]],
+  'users.read': [
+    ['GET /api/users'],
+    [`GET /api/users/${id}`],
+    [`GET /api/users/${id}/tokens`],
+    [`GET /api/users/${id}/factors`],
+  ],
   'users.write': [
     ['POST /api/users', {}],
     [`PATCH /api/users/${id}`, { name: 'B' }],
@@ -8,6 +13,7 @@ export const ACCOUNT_RIGHTS = (id: number): Record<string, [line: string, body?:
     [`DELETE /api/users/${id}/tokens`],
   ],
   'users.email': [[`GET /api/users/${id}/email`]],
+  'users.factors': [[`DELETE /api/users/${id}/factors`]],
   mails: [['POST /api/users/mails', {}], ['DELETE /api/users/mails/1']],
   'users.reset': [[`POST /api/users/${id}/password-reset`]],
 });

@@ -49,6 +49,7 @@ export const TEST_ENVIRONMENT: Environment = {
   RATE_LIMIT_PROFILE: '0',
   RATE_LIMIT_ACCOUNT: '0',
   RATE_LIMIT_NETWORK: '0',
+  RATE_LIMIT_FACTOR: '0',
   // The machine may be busy with other tests.
   SHED_LAG: '0',
 };

@@ -28,6 +28,7 @@ export const DOCUMENTS = [
   'threat-model',
   'asvs',
   'audit',
+  'second-factor',
   'runbook',
   'leaks',
   'rotation',

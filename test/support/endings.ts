@@ -112,7 +112,7 @@ export async function liveTokens({ databaseUrl }: TestApp, { userId }: Victim): 
   return rows.map(({ id }) => Number(id));
 }
 
-/** What an operation may change: the valid tokens, the account's row, and the mails that it wants. */
+/** What an operation may change: the valid tokens, the account's row, its second factors, and the mails that it wants. */
 export async function effectsOn(target: TestApp, victim: Victim): Promise<unknown[]> {
   const rows = await sql<{ row: unknown }>(
     target.databaseUrl,
@@ -124,5 +124,11 @@ export async function effectsOn(target: TestApp, victim: Victim): Promise<unknow
     'SELECT kind FROM wanted_mails WHERE user_id = $1',
     [victim.userId],
   );
-  return [await liveTokens(target, victim), ...rows.map(({ row }) => row), ...mails];
+  const factors = await sql(
+    target.databaseUrl,
+    `SELECT encode(secret, 'hex'), confirmed_at FROM factors WHERE user_id = $1
+     UNION ALL SELECT encode(code_hash, 'hex'), NULL FROM recovery_codes WHERE user_id = $1 ORDER BY 1`,
+    [victim.userId],
+  );
+  return [await liveTokens(target, victim), ...rows.map(({ row }) => row), ...factors, ...mails];
 }

@@ -4,7 +4,10 @@ import { audienceClients, exchanged } from './audiences.ts';
 import type { TestApp } from './app.ts';
 import { anAccount, bearer, claimsOf, createLimited, createLongLived, signUp } from './client.ts';
 import { aRegisteredService, basic } from './registered-service.ts';
+import { aFactor } from './factors.ts';
+import { setUpApp } from './own-factors.ts';
 import { aReset, aVerification } from './resets.ts';
+import { withFactorClaims } from './tokens.ts';
 
 /** A request that succeeds while the stores answer. */
 export interface ValidRequest {
@@ -43,7 +46,7 @@ export async function everyOperation(target: TestApp): Promise<ValidRequest[]> {
       // A service's token is good without any store (`if both stores are down`, in http/outages).
       if (scheme === 'serviceToken') continue;
       for (const kind of KINDS[name] ?? ['access']) {
-        const user = await aUser(target);
+        const user = await aUser(target, name);
         const token = user[kind];
         const credentials: Record<string, Record<string, string>> = {
           nothing: {},
@@ -71,11 +74,16 @@ export async function everyOperation(target: TestApp): Promise<ValidRequest[]> {
   return [...requests, { ...ofExchanged, what: 'verify by bearerAuth, exchanged', path }];
 }
 
-async function aUser(target: TestApp) {
+/** The operations on factors that an account has already. */
+const WITH_FACTOR = ['replaceRecoveryCodes', 'removeFactor'];
+
+/** @param operation may need a second factor, or an app that is set up. */
+async function aUser(target: TestApp, operation: string) {
   const account = anAccount();
-  const { user, access_token: access, refresh_token } = await signUp(target, account);
+  const pair = await signUp(target, account);
+  const { user, access_token: access, refresh_token } = pair;
   const { id: lltId, longlived_token: llt } = await createLongLived(target, access);
-  return {
+  const made = {
     id: user.id,
     account,
     access,
@@ -89,6 +97,10 @@ async function aUser(target: TestApp) {
     reset: await aReset(target.databaseUrl, user.id),
     verification: await aVerification(target.databaseUrl, user.id),
   };
+  const app = operation === 'confirmTotp' ? await setUpApp(target, access) : null;
+  if (!WITH_FACTOR.includes(operation)) return { ...made, code: app?.code(), factorId: undefined };
+  const { id: factorId } = await aFactor(target, pair);
+  return { ...made, access: await withFactorClaims(target, access), code: undefined, factorId };
 }
 
 type User = Awaited<ReturnType<typeof aUser>>;
@@ -101,6 +113,7 @@ function valuesFor({ name, body }: Attacked, user: User, token: string): Record<
     subject_token: token,
     reset_token: user.reset,
     verification_token: user.verification,
+    ...(user.code !== undefined && { code: user.code }),
     current_password: user.account.password,
     username,
     email,
@@ -112,10 +125,10 @@ function valuesFor({ name, body }: Attacked, user: User, token: string): Record<
 }
 
 function pathOf({ template }: Attacked, user: User): string {
-  const { id, session, lltId } = user;
+  const { id, session, lltId, factorId } = user;
   const own = template.startsWith('/api/users/') ? id : template.includes('/llt/') ? lltId : session;
   return template
-    .replace('{id}', String(own))
+    .replace('{id}', String(factorId ?? own))
     .replace('{audience}', 'orders')
     .replace('{scopes}', 'orders:read');
 }

@@ -1,6 +1,12 @@
 import { AuthError } from '../../src/domain/errors.ts';
 import { asEnded, newestFirst, type EndReason } from '../../src/domain/tokens/ended-token.ts';
-import type { RevocationStore, StateWriter, TokenStore, Revoked } from '../../src/domain/tokens/ports.ts';
+import type {
+  FactorProof,
+  RevocationStore,
+  StateWriter,
+  TokenStore,
+  Revoked,
+} from '../../src/domain/tokens/ports.ts';
 import type { TokenRecord } from '../../src/domain/tokens/token-record.ts';
 import type { User } from '../../src/domain/user.ts';
 
@@ -8,6 +14,10 @@ export interface MemoryTokenStore extends TokenStore, RevocationStore, StateWrit
   disable(userId: number): void;
   /** As a change of the password elsewhere. */
   changePassword(userId: number): void;
+  /** As an operator who disables the account and enables it again. */
+  enable(userId: number, at: number): void;
+  /** As the confirmation of a TOTP, which brings recovery codes. */
+  addFactor(userId: number, factor: { id: number; codeHash: Uint8Array }): void;
 }
 
 /**
@@ -21,6 +31,8 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
   const reasons = new Map<number, EndReason>();
   /** Of the users' passwords. */
   const versions = new Map<number, number>();
+  const enabled = new Map<number, number>();
+  const factors = new Map<number, { id: number; lastStep: number; codes: string[] }>();
   /** The generations of the sessions that created them. */
   const origins = new Map<number, number>();
 
@@ -66,20 +78,34 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
     end(record, at, reason);
     return 'now';
   }
+  function useUp(userId: number, proof: FactorProof): void {
+    const factor = factors.get(userId);
+    const code = proof.type === 'recovery_code' ? Buffer.from(proof.codeHash).toString('hex') : '';
+    const isGood =
+      proof.type === 'totp'
+        ? factor?.id === proof.factorId && factor.lastStep < proof.step
+        : factor?.codes.includes(code) === true;
+    if (!factor || !isGood) throw new AuthError('invalid_second_factor');
+    if (proof.type === 'totp') factor.lastStep = proof.step;
+    factor.codes = factor.codes.filter((each) => each !== code);
+  }
   const promised = <Result>(work: () => Result): Promise<Result> => Promise.resolve().then(work);
 
   return {
     addSession: (
       userId,
       { name, createdAt, state },
-      { limit, liveSince, createdSince = 0, passwordVersion },
+      { limit, liveSince, createdSince = 0, passwordVersion, enabledAt, proof = null },
     ) =>
       promised(() => {
         const user = users.get(userId);
         if (!user || user.disabled) return null;
         const version = versions.get(userId) ?? 0;
-        if ((passwordVersion ?? version) !== version)
+        const lastEnabled = enabled.get(userId) ?? 0;
+        if ((passwordVersion ?? version) !== version || (enabledAt ?? lastEnabled) !== lastEnabled)
           throw new AuthError('invalid_credentials', { reason: 'password' });
+        if (proof) useUp(userId, proof);
+        else if (factors.has(userId)) throw new AuthError('second_factor_required');
         const replaced = ofUser(userId, 'session')
           .filter((record) => record.state.latest > liveSince && record.createdAt > createdSince)
           .sort((one, other) => other.state.latest - one.state.latest)
@@ -153,8 +179,8 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
 
     revokeAll: (userId, { at, reason, usedSince, caller, keepsCaller, keepsLongLived = false }) =>
       promised(() => {
-        if (caller !== null) requireLive(userId, caller);
-        const keep = keepsCaller ? caller : null;
+        if (caller !== null) requireLive(userId, caller.tokenId);
+        const keep = keepsCaller && caller ? caller.tokenId : null;
         const ended = inUse(userId, usedSince)
           .filter(({ id, type }) => id !== keep && !(keepsLongLived && type === 'llt'))
           .map((record) => end(record, at, reason));
@@ -236,6 +262,14 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
 
     changePassword(userId) {
       versions.set(userId, (versions.get(userId) ?? 0) + 1);
+    },
+
+    enable(userId, at) {
+      enabled.set(userId, at);
+    },
+
+    addFactor(userId, { id, codeHash }) {
+      factors.set(userId, { id, lastStep: 0, codes: [Buffer.from(codeHash).toString('hex')] });
     },
 
     disable(userId) {

@@ -13,7 +13,12 @@ export interface Answer {
 /** The codes that blame the token itself (RFC 6750, section 3.1). */
 const TOKEN_AT_FAULT: readonly ErrorCode[] = ['invalid_token', 'token_reused'];
 
-const SCOPE_CHALLENGE = /^Bearer error="insufficient_scope", scope="[a-z0-9:_-]+( [a-z0-9:_-]+)*"$/;
+/** Challenges that say what is needed. */
+const CHALLENGES: Partial<Record<ErrorCode, RegExp>> = {
+  insufficient_scope: /^Bearer error="insufficient_scope", scope="[a-z0-9:_-]+( [a-z0-9:_-]+)*"$/,
+  insufficient_user_authentication:
+    /^Bearer error="insufficient_user_authentication"(, acr_values="mfa")?(, max_age="[1-9]\d*")?$/,
+};
 
 /** Checks an answer of `inject` against the contract for errors. */
 export function refused(
@@ -66,6 +71,7 @@ export function assertProblem(
     'errors',
     ...(reasons.length > 0 ? ['reason'] : []),
     ...(oauth === undefined ? [] : ['error', 'error_description']),
+    ...(code === 'second_factor_required' ? ['login_token', 'methods', 'expires_at'] : []),
   ];
   if (oauth !== undefined) t.match(problem, { error: oauth, error_description: /\.$/ });
   t.strictSame(
@@ -73,7 +79,7 @@ export function assertProblem(
     [],
     'holds nothing else',
   );
-  if (code === 'insufficient_scope') t.match(header('www-authenticate'), SCOPE_CHALLENGE, 'the challenge');
+  if (CHALLENGES[code]) t.match(header('www-authenticate'), CHALLENGES[code], 'the challenge');
   else {
     const challenge = status === 401 ? challengeOf(code) : undefined;
     t.equal(header('www-authenticate'), challenge, 'the challenge');

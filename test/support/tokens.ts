@@ -2,7 +2,7 @@ import { createHmac, createPrivateKey, sign } from 'node:crypto';
 import { lifetimesOf, pairClaims, type TokenType } from '../../src/domain/tokens/claims.ts';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import type { SessionState } from '../../src/domain/tokens/session-state.ts';
-import { makeTokenCodec } from '../../src/http/token-codec.ts';
+import { makeTokenCodec, type TokenCodec } from '../../src/http/token-codec.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
 import type { TestApp } from './app.ts';
 import { anAccount, claimsOf, signUp } from './client.ts';
@@ -19,16 +19,16 @@ export interface StoredSession {
 /**
  * A session in the given state, in the record only and not yet in the fast store. So every row of the rotation table
  * can be tested on every store, without waiting for windows to pass.
+ * @param options.withFactor whether it was opened with a second factor.
  */
-export async function aStoredSession(target: TestApp, state: Partial<SessionState>): Promise<StoredSession> {
+export async function aStoredSession(
+  target: TestApp,
+  state: Partial<SessionState>,
+  { withFactor = false } = {},
+): Promise<StoredSession> {
   const { composition, databaseUrl } = target;
-  const { keyRing, config } = composition.app;
-  const codec = await makeTokenCodec(keyRing, {
-    issuer: config.ISSUER,
-    audience: config.AUDIENCE,
-    observe: UNOBSERVED,
-    clock: systemClock,
-  });
+  const { config } = composition.app;
+  const codec = await codecOf(target);
   const owner = await signUp(target, anAccount());
   const userId = Number(claimsOf(owner.access_token).sub);
   const { latest, parent, first, confirmed, caller } = { ...initialState(0, ''), ...state };
@@ -46,9 +46,30 @@ export async function aStoredSession(target: TestApp, state: Partial<SessionStat
     mint: (type, generation) =>
       codec.sign(
         type,
-        pairClaims({ userId, tokenId, generation }, createdAt.getTime(), lifetimesOf(config), [])[type],
+        pairClaims({ userId, tokenId, generation, withFactor }, createdAt.getTime(), lifetimesOf(config), [])[
+          type
+        ],
       ),
   };
+}
+
+/** The access token as it would be if its session had been opened with a second factor. */
+export async function withFactorClaims(target: TestApp, accessToken: string): Promise<string> {
+  const { sub, sid, gen, auth_time: openedAt } = claimsOf(accessToken);
+  const identity = { userId: Number(sub), tokenId: Number(sid), generation: Number(gen), withFactor: true };
+  const lifetimes = lifetimesOf(target.composition.app.config);
+  const { access } = pairClaims(identity, Number(openedAt) * 1000, lifetimes, []);
+  return (await codecOf(target)).sign('access', access);
+}
+
+function codecOf({ composition }: TestApp): Promise<TokenCodec> {
+  const { keyRing, config } = composition.app;
+  return makeTokenCodec(keyRing, {
+    issuer: config.ISSUER,
+    audience: config.AUDIENCE,
+    observe: UNOBSERVED,
+    clock: systemClock,
+  });
 }
 
 /** A token with the given header and claims, signed with the given key by the header's algorithm. */

@@ -29,7 +29,7 @@
 {{- /* Of the chart and the image. `config` is a ConfigMap, whose variables `env` would overrule. */}}
 {{- $own := list "NODE_ENV" "HOST" "PORT" "OPS_HOST" "OPS_PORT" "DATA_DIR" "DATABASE_URL" "DATABASE_CA" "REDIS_URL" "REDIS_CA"
   "REDIS_MODE" "REDIS_NODES" "REDIS_SENTINEL_NAME" "REDIS_SENTINEL_USERNAME" "REDIS_SENTINEL_PASSWORD" "SIGNING_KEYS_DIR"
-  "REFRESH_TOKEN_SECRET" "SHUTDOWN_TIMEOUT" }}
+  "REFRESH_TOKEN_SECRET" "FACTOR_KEYS" "SHUTDOWN_TIMEOUT" }}
 {{- range .Values.extraEnv }}
 {{- $variable := trimSuffix "_FILE" .name }}
 {{- if or (has $variable $own) (hasKey $.Values.config $variable) }}
@@ -204,6 +204,10 @@ envFrom:
 {{- end }}
 - name: REFRESH_TOKEN_SECRET_FILE
   value: /run/secrets/latchkey/refresh-token-secret
+{{- if .Values.secondFactor.enabled }}
+- name: FACTOR_KEYS_FILE
+  value: /run/secrets/latchkey/factor-keys
+{{- end }}
 - name: SIGNING_KEYS_DIR
   value: /run/secrets/latchkey-signing-keys
 {{- end }}

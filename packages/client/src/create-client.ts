@@ -31,6 +31,13 @@ export interface Signup extends Login {
   email: string;
 }
 
+/** The second step of a login that was refused with `second_factor_required`. */
+export type SecondStep = {
+  /** Of `error.problem`. It may be sent again until it expires. */
+  login_token: string;
+  device?: string;
+} & ({ code: string } | { recovery_code: string });
+
 /** No member needs `this`. Each rejects with `LatchkeyError`; `fetch` also with what `fetch` throws, or its signal’s reason. */
 export interface Client {
   /** Undefined until storage was read, null while signed out. The same object until it changes. */
@@ -39,8 +46,13 @@ export interface Client {
   onChange: (listener: () => void) => () => void;
   /** One request: after `no_answer` the account may exist. */
   signup: (body: Signup) => Promise<Session>;
-  /** One request. Tries once to end the session that it replaces. */
+  /**
+   * One request. Tries once to end the session that it replaces. If the account has a second factor, it rejects with
+   * `second_factor_required`, and changes nothing: `error.problem` has `login_token`, `methods` and `expires_at`.
+   */
   login: (body: Login) => Promise<Session>;
+  /** As `login`. */
+  completeLogin: (body: SecondStep) => Promise<Session>;
   /** Signs out here, then tells Latchkey. Rejects if it could not: the next call tells it again. */
   logout: (options?: { everywhere?: boolean }) => Promise<void>;
   /** A good access token. */
@@ -54,6 +66,7 @@ export interface Client {
 }
 
 const LOGIN = '/api/auth';
+const SIGNUP = '/api/auth/signup';
 
 /** @throws TypeError for a URL that is not http or https, and without `url` outside of a page */
 export function createClient(options: ClientOptions = {}): Client {
@@ -87,7 +100,7 @@ export function createClient(options: ClientOptions = {}): Client {
     // Before the request, so that a storage that throws opens no session.
     const held = await store.read();
     // A login with the last refresh token comes from a device that the account knows.
-    const token = path === LOGIN ? held?.refresh : undefined;
+    const token = path === SIGNUP ? undefined : held?.refresh;
     const pair = pairOf(await server.send('POST', path, { body, token }));
     const replaced: Pair[] = [];
     try {
@@ -104,7 +117,7 @@ export function createClient(options: ClientOptions = {}): Client {
   }
 
   /** @returns a try to end a session that storage no longer holds. Later tries know what earlier ones have refreshed. */
-  function ending(pair: Pair, path = '/api/auth'): () => Promise<void> {
+  function ending(pair: Pair, path = LOGIN): () => Promise<void> {
     let newest = pair;
     const tell = () => server.send('DELETE', path, { token: newest.access, keepalive: true });
     return async () => {
@@ -132,10 +145,11 @@ export function createClient(options: ClientOptions = {}): Client {
         if (store.unlisten(own)) watchPage('removeEventListener', look);
       };
     },
-    signup: (body) => open('/api/auth/signup', body),
+    signup: (body) => open(SIGNUP, body),
     login: (body) => open(LOGIN, body),
+    completeLogin: (body) => open('/api/auth/second-factor', body),
     async logout({ everywhere = false } = {}) {
-      const path = everywhere ? '/api/user/tokens' : '/api/auth';
+      const path = everywhere ? '/api/user/tokens' : LOGIN;
       const removal = store.change((held) => {
         if (held) untold.add(ending(held, path));
         return null;

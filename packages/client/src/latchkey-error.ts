@@ -30,6 +30,12 @@ export interface Problem {
   code: string;
   request_id: string;
   errors?: readonly FieldError[];
+  /** Of `second_factor_required`: what `completeLogin` takes. */
+  login_token?: string;
+  /** Of `second_factor_required`: how the user may prove more, such as `totp` and `recovery_code`. The list may grow. */
+  methods?: readonly string[];
+  /** Of `second_factor_required`: when `login_token` expires (RFC 3339). */
+  expires_at?: string;
 }
 
 export interface ErrorParts {

@@ -1,4 +1,11 @@
-export { createClient, type Client, type ClientOptions, type Login, type Signup } from './create-client.ts';
+export {
+  createClient,
+  type Client,
+  type ClientOptions,
+  type Login,
+  type SecondStep,
+  type Signup,
+} from './create-client.ts';
 export { LatchkeyError, type FieldError, type OwnCode, type Problem } from './latchkey-error.ts';
 export type { User } from './pair.ts';
 export type { Session, TokenStorage } from './session-store.ts';

@@ -46,11 +46,7 @@ export function makeServer(url: string, request: Send) {
       });
       return { response, text: await response.text() };
     } catch (cause) {
-      throw new LatchkeyError(
-        'no_answer',
-        `no answer from ${url || 'nowhere: createClient needs url outside of a page'}`,
-        { cause },
-      );
+      throw new LatchkeyError('no_answer', `no answer from ${url}`, { cause });
     } finally {
       clearTimeout(timer);
     }

@@ -549,6 +549,35 @@ test('a login sends the old refresh token, and ends the session that it replaces
   t.equal(stored()?.refresh_token, next.refresh_token);
 });
 
+test('a login with a second factor changes nothing before its second step', async (t) => {
+  const next = aPair({ session: 2 });
+  const asked = {
+    ...{ type: 'urn:latchkey:error:second_factor_required', code: 'second_factor_required', status: 401 },
+    ...{ login_token: 'l1', methods: ['totp'], expires_at: '2026-01-01T00:05:00.000Z' },
+  };
+  const line = `POST ${URL}/api/auth/second-factor`;
+  const server = fakeServer({
+    [LOGIN]: [() => json(401, asked)],
+    [line]: [() => problem(401, 'invalid_second_factor'), () => json(200, next)],
+    [LOGOUT]: [() => json(200, {})],
+  });
+  const { storage, stored } = sharedStorage(old);
+  const client = aClient(server, storage);
+  await t.rejects(client.login(account), { code: 'second_factor_required', problem: asked });
+  const wrong = { login_token: 'l1', code: '000000' };
+  await t.rejects(client.completeLogin(wrong), { code: 'invalid_second_factor' });
+  t.equal(stored()?.refresh_token, old.refresh_token);
+  t.strictSame(server.lines(), [LOGIN, line], 'neither ends the session, refreshes it or is repeated');
+  const right = { login_token: 'l1', recovery_code: 'ABCD-EFGH', device: 'phone' };
+  t.match(await client.completeLogin(right), { id: 2 });
+  t.strictSame(server.sent.slice(1), [
+    { line, token: old.refresh_token, body: wrong },
+    { line, token: old.refresh_token, body: right },
+    { line: LOGOUT, token: old.access_token, body: undefined },
+  ]);
+  t.equal(stored()?.refresh_token, next.refresh_token);
+});
+
 test('no call goes out as another user than the one who began it', async (t) => {
   const { promise, resolve } = withResolvers();
   const server = fakeServer({

@@ -1,5 +1,6 @@
 import type { Verifier } from './create-verifier.ts';
-import type { Scope } from './scope.ts';
+import { checkDemand, type Demand } from './demand.ts';
+import { readScope, type Scope } from './scope.ts';
 import {
   USERS_TYPES,
   type AnyToken,
@@ -10,7 +11,7 @@ import {
 } from './verified-token.ts';
 import { invalid, VerifierError } from './verifier-error.ts';
 
-/** A response that refuses a request: a problem (RFC 9457) with the challenge of RFC 6750. */
+/** A response that refuses a request: a problem (RFC 9457) with the challenge of RFC 6750 or RFC 9470. */
 export interface Refusal {
   status: 401 | 403 | 503;
   headers: Record<string, string>;
@@ -27,13 +28,19 @@ const REFUSALS = {
     'Insufficient scope',
     'The limited token lacks a scope that is needed here; see WWW-Authenticate.',
   ],
+  insufficient_user_authentication: [
+    401,
+    'Bearer error="insufficient_user_authentication"',
+    'Insufficient user authentication',
+    'The token is good, but more is demanded of its login here; see WWW-Authenticate.',
+  ],
   unavailable: [503, '1', 'Unavailable', 'This service cannot check or get a token now; see Retry-After.'],
 } as const;
 
 const BEARER = /^Bearer +([^\s]+) *$/i;
 
 /** What plugin and middleware are told besides the verifier. */
-export interface BearerOptions<Request> {
+export interface BearerOptions<Request> extends Demand {
   /**
    * Also takes limited tokens that have this scope, or all of these. A handler then reads the token with
    * `authOf(request, { limited: true })`.
@@ -41,6 +48,22 @@ export interface BearerOptions<Request> {
   scope?: Scope | undefined;
   /** Called for each request that is refused, for a log. The client does not learn the reason. */
   onRefused?: ((error: VerifierError, request: Request) => void) | undefined;
+}
+
+/** What `verify` is told at each request. */
+export type Checks = Demand & { scope: Scope };
+
+/**
+ * Reads what plugin or middleware was told, before the first request.
+ * @returns undefined for nothing.
+ * @throws TypeError for a scope that has not the form of one, and for what cannot be demanded
+ */
+export function checksOf({ scope, acr, maxAge }: BearerOptions<never>): Checks | undefined {
+  if (scope !== undefined) readScope(scope);
+  checkDemand({ acr, maxAge });
+  if (scope === undefined && acr === undefined && maxAge === undefined) return undefined;
+  // Without a scope, `verify` returns no limited token, which its type leaves open here.
+  return { ...(scope !== undefined && { scope }), acr, maxAge } as Checks;
 }
 
 /**
@@ -51,13 +74,13 @@ export async function authenticate<Accepted extends TokenType>(
   { verify }: Pick<Verifier<Accepted>, 'verify'>,
   authorization = '',
   onRefused: (error: VerifierError) => void = () => undefined,
-  scope?: Scope,
+  checks?: Checks,
 ): Promise<{ auth: VerifiedToken<Accepted> | LimitedToken } | { refusal: Refusal }> {
   try {
     if (!/^Bearer +\S/i.test(authorization)) throw invalid('missing', 'the request carries none');
     const token = BEARER.exec(authorization)?.[1];
     if (token === undefined) throw invalid('malformed', 'the header holds more than a token');
-    return { auth: await (scope === undefined ? verify(token) : verify(token, { scope })) };
+    return { auth: await (checks ? verify(token, checks) : verify(token)) };
   } catch (error) {
     if (!(error instanceof VerifierError)) throw error;
     onRefused(error);
@@ -68,7 +91,8 @@ export async function authenticate<Accepted extends TokenType>(
 export function refuse({ code: errorCode, reason, expected = '' }: VerifierError): Refusal {
   const code = reason === 'missing' ? 'token_missing' : errorCode;
   const [status, hint, title, detail] = REFUSALS[code];
-  const scope = code === 'insufficient_scope' ? `, scope="${expected}"` : '';
+  const needed = code === 'insufficient_scope' ? `, scope="${expected}"` : '';
+  const demanded = code === 'insufficient_user_authentication' ? `, ${expected}` : '';
   const body = JSON.stringify({ type: `urn:latchkey:error:${code}`, title, status, detail, code });
   return {
     status,
@@ -77,7 +101,7 @@ export function refuse({ code: errorCode, reason, expected = '' }: VerifierError
       // It is ASCII.
       'content-length': String(body.length),
       'cache-control': 'no-store',
-      [status === 503 ? 'retry-after' : 'www-authenticate']: hint + scope,
+      [status === 503 ? 'retry-after' : 'www-authenticate']: hint + needed + demanded,
     },
     body,
   };

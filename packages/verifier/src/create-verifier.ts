@@ -1,4 +1,5 @@
 import { SYSTEM_CLOCK, type VerifierClock } from './clock.ts';
+import { checkDemand, refuseUnproven, type Demand } from './demand.ts';
 import type { FeedMessage } from './feed-message.ts';
 import { followFeed } from './feed.ts';
 import { makeIntrospect } from './introspect.ts';
@@ -24,15 +25,17 @@ export interface Verifier<Accepted extends TokenType = UsersType> {
   /**
    * Checks a token. Answers from memory, except for the first check of a long-lived token, for a new key, for a service
    * token whose client the feed does not list as it is in the token, and if `whenStale` demands introspection.
-   * @throws VerifierError `invalid_token` (answer 401), `unavailable` (answer 503)
+   * @param options what is demanded of the login. Long-lived, limited and service tokens meet no demand.
+   * @throws VerifierError `invalid_token`, `insufficient_user_authentication` (answer 401), `unavailable` (answer 503);
+   * TypeError for what cannot be demanded
    */
-  verify(token: string): Promise<VerifiedToken<Accepted>>;
+  verify(token: string, options?: Demand & { scope?: undefined }): Promise<VerifiedToken<Accepted>>;
   /**
    * Also takes a limited token that has this scope, or all of these; without the option every limited token is refused.
    * Scopes narrow what a user may do: check the user's roles as well, as for other tokens.
    * @throws VerifierError also `insufficient_scope` (answer 403); TypeError for a scope that has not the form of one
    */
-  verify(token: string, options: { scope: Scope }): Promise<VerifiedToken<Accepted> | LimitedToken>;
+  verify(token: string, options: Demand & { scope: Scope }): Promise<VerifiedToken<Accepted> | LimitedToken>;
   /**
    * How far this verifier may be behind, in seconds: since the feed last confirmed that it had sent all revocations.
    * Usually at most about one second; Infinity before the first snapshot.
@@ -205,7 +208,8 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
   return {
     // Without the option, both types have the same default.
     accept: settings.accept as readonly Accepted[],
-    async verify(token: string, { scope }: { scope?: Scope } = {}) {
+    async verify(token: string, { scope, acr, maxAge }: Demand & { scope?: Scope | undefined } = {}) {
+      checkDemand({ acr, maxAge });
       const needed = scope === undefined ? null : readScope(scope);
       const verified = await read(token, needed !== null);
       refuseRevoked(verified);
@@ -213,6 +217,7 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
       // It may have been revoked while Latchkey answered.
       refuseRevoked(verified);
       if (verified.tokenType === 'limited') refuseOutOfScope(verified, needed);
+      refuseUnproven(verified, { acr, maxAge }, Math.floor(clock.now() / 1000) - clockTolerance);
       // Other types were refused.
       return { ...verified, roles } as VerifiedToken<Accepted>;
     },

@@ -1,6 +1,5 @@
-import { authenticate, type BearerOptions } from './bearer.ts';
+import { authenticate, checksOf, type BearerOptions } from './bearer.ts';
 import type { Verifier } from './create-verifier.ts';
-import { readScope } from './scope.ts';
 import type { TokenType } from './verified-token.ts';
 import type { VerifierError } from './verifier-error.ts';
 
@@ -41,14 +40,14 @@ export interface FastifyVerifierOptions extends BearerOptions<FastifyRequestLike
  */
 export function fastifyVerifier(
   app: FastifyLike,
-  { verifier, onRefused, scope }: FastifyVerifierOptions,
+  { verifier, onRefused, ...options }: FastifyVerifierOptions,
   done: () => void,
 ): void {
-  if (scope !== undefined) readScope(scope);
+  const checks = checksOf(options);
   if (!app.hasRequestDecorator('auth')) app.decorateRequest('auth', null);
   app.addHook('onRequest', async (request, reply) => {
     const heard = (error: VerifierError) => onRefused?.(error, request);
-    const outcome = await authenticate(verifier, request.headers.authorization, heard, scope);
+    const outcome = await authenticate(verifier, request.headers.authorization, heard, checks);
     if ('auth' in outcome) {
       (request as { auth?: unknown }).auth = outcome.auth;
       return;

@@ -2,6 +2,7 @@
 export { authOf, type Expected } from './bearer.ts';
 export { createTokens, type Tokens } from './create-tokens.ts';
 export { createVerifier, type Verifier } from './create-verifier.ts';
+export type { Demand } from './demand.ts';
 export type { UserEvent } from './feed-message.ts';
 export { fastifyVerifier, type FastifyVerifierOptions } from './fastify-verifier.ts';
 export type { ClientOptions, TokensOptions, VerifierOptions, WhenStale } from './options.ts';

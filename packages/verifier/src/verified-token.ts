@@ -81,6 +81,12 @@ export interface TokenClaims {
   readonly roles?: readonly string[];
   readonly client_id?: string;
   readonly act?: Actor;
+  /** When the session was opened, in seconds since 1970; absent on long-lived tokens, and on tokens of Latchkey 1.0. */
+  readonly auth_time?: number;
+  /** `mfa` if the session was opened with a second factor; otherwise absent. */
+  readonly acr?: string;
+  /** With which proofs the session was opened (RFC 8176), if `acr` is there. */
+  readonly amr?: readonly string[];
 }
 
 /** The claims of a service's token. Frozen too. */
@@ -155,7 +161,7 @@ function readServiceToken(payload: object): ServiceToken | null {
 
 function readUserToken(payload: object, tokenType: UsersType): UserToken | null {
   const claims = payload as Partial<Record<keyof TokenClaims, unknown>>;
-  const { sub, sid, iat, exp, client_id: clientId, act } = claims;
+  const { sub, sid, iat, exp, client_id: clientId, act, auth_time: authTime, acr, amr } = claims;
   if (typeof sub !== 'string' || !/^[1-9][0-9]{0,15}$/.test(sub)) return null;
   const userId = Number(sub);
   if (!isId(userId) || !isId(sid) || typeof iat !== 'number') return null;
@@ -163,6 +169,7 @@ function readUserToken(payload: object, tokenType: UsersType): UserToken | null 
   if (tokenType === 'access' && typeof exp !== 'number') return null;
   const roles = readRoles(claims.roles);
   if (!roles || !isOptionalText(clientId) || !isOptionalActor(act)) return null;
+  if ((authTime !== undefined && !isId(authTime)) || !isOptionalText(acr) || !readRoles(amr)) return null;
   return {
     userId,
     sid,
@@ -191,7 +198,7 @@ export function readLimitedToken(payload: object): LimitedToken | null {
   };
 }
 
-/** @returns none if they are absent; null if it is not a list of roles. */
+/** @returns none if they are absent; null if it is not a list of texts. */
 export function readRoles(value: unknown): readonly string[] | null {
   if (value === undefined) return [];
   return Array.isArray(value) && value.every((role) => typeof role === 'string') ? value : null;

@@ -1,9 +1,14 @@
 /**
  * `invalid_token`: the token is missing, malformed, forged, expired, revoked or not meant for this service. Answer 401.
  * `insufficient_scope`: the limited token is good, and lacks a scope that is needed here. Answer 403.
+ * `insufficient_user_authentication`: the token is good, and its session was not opened as is demanded here. Answer 401.
  * `unavailable`: the token cannot be checked now. It may be good, so answer 503, never 401.
  */
-export type VerifierErrorCode = 'invalid_token' | 'insufficient_scope' | 'unavailable';
+export type VerifierErrorCode =
+  | 'invalid_token'
+  | 'insufficient_scope'
+  | 'insufficient_user_authentication'
+  | 'unavailable';
 
 /** Why a token is not good. */
 export type RefusalReason =
@@ -30,7 +35,11 @@ export type RefusalReason =
   /** Latchkey was asked, and says that it has ended, or that it exchanges no such token. */
   | 'inactive'
   /** It is a limited token without a scope that is needed. */
-  | 'scope';
+  | 'scope'
+  /** Its session was not opened with a second factor, or it does not say so. */
+  | 'acr'
+  /** Its session was opened too long ago, or it does not say when. */
+  | 'max_age';
 
 /** Why a token cannot be checked. */
 export type OutageReason =
@@ -75,8 +84,8 @@ export class VerifierError extends Error {
   /** The option to look at; undefined if none seems wrong. */
   readonly option: VerifierErrorOption | undefined;
   /**
-   * The configured issuer or audience, the types that are accepted, or the scopes that are needed, separated by spaces;
-   * undefined for other reasons.
+   * The configured issuer or audience, the types that are accepted, the scopes that are needed, separated by spaces, or
+   * what is demanded of the login, as in the challenge; undefined for other reasons.
    */
   readonly expected: string | undefined;
   /** What stands there instead, in at most 100 printable characters; undefined if there is nothing. */
@@ -105,6 +114,17 @@ export function insufficient(needed: readonly string[], scopes: readonly string[
   const message = 'the limited token lacks a scope that is needed';
   const difference = { expected: needed.join(' '), found: scopes.join(' ') };
   return new VerifierError('insufficient_scope', 'scope', message, difference);
+}
+
+/** @param expected all that is demanded, as parameters of the challenge. @param found the claim */
+export function unproven(
+  reason: 'acr' | 'max_age',
+  expected: string,
+  found: string | number | undefined,
+): VerifierError {
+  const message = 'the token is good, but its session was not opened as is demanded';
+  const details = { expected, found: found === undefined ? undefined : String(found) };
+  return new VerifierError('insufficient_user_authentication', reason, message, details);
 }
 
 export function unavailable(reason: OutageReason, message: string, details?: Details): VerifierError {

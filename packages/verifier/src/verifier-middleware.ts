@@ -1,26 +1,25 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { authenticate, type BearerOptions } from './bearer.ts';
+import { authenticate, checksOf, type BearerOptions } from './bearer.ts';
 import type { Verifier } from './create-verifier.ts';
-import { readScope } from './scope.ts';
 import type { TokenType } from './verified-token.ts';
 import type { VerifierError } from './verifier-error.ts';
 
 /**
  * For Express and Connect: passes on only requests with a good token: `authOf(request)` or `request.auth`.
- * @throws TypeError for a scope that has not the form of one
+ * @throws TypeError for a scope that has not the form of one, and for what cannot be demanded
  */
 export function verifierMiddleware(
   verifier: Pick<Verifier<TokenType>, 'verify'>,
-  { onRefused, scope }: BearerOptions<IncomingMessage> = {},
+  { onRefused, ...options }: BearerOptions<IncomingMessage> = {},
 ) {
-  if (scope !== undefined) readScope(scope);
+  const checks = checksOf(options);
   return function verifyBearer(
     request: IncomingMessage,
     response: ServerResponse,
     next: (error?: unknown) => void,
   ): void {
     const heard = (error: VerifierError) => onRefused?.(error, request);
-    authenticate(verifier, request.headers.authorization, heard, scope).then((outcome) => {
+    authenticate(verifier, request.headers.authorization, heard, checks).then((outcome) => {
       if ('auth' in outcome) {
         Object.assign(request, { auth: outcome.auth });
         next();

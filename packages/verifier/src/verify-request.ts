@@ -1,6 +1,6 @@
-import { authenticate, refuse, type BearerOptions, type Refusal } from './bearer.ts';
+import { authenticate, checksOf, refuse, type BearerOptions, type Refusal } from './bearer.ts';
 import type { Verifier } from './create-verifier.ts';
-import { readScope, type Scope } from './scope.ts';
+import type { Scope } from './scope.ts';
 import type { LimitedToken, TokenType, VerifiedToken } from './verified-token.ts';
 import { VerifierError } from './verifier-error.ts';
 
@@ -31,13 +31,13 @@ export function verifyRequest<Accepted extends TokenType, Given extends WebReque
 export async function verifyRequest<Accepted extends TokenType, Given extends WebRequest>(
   verifier: Pick<Verifier<Accepted>, 'accept' | 'verify'>,
   request: Given,
-  { scope, onRefused }: BearerOptions<Given> = {},
+  { onRefused, ...options }: BearerOptions<Given> = {},
 ): Promise<VerifiedRequest<VerifiedToken<Accepted> | LimitedToken>> {
   // Thrown at the first request, not only at one that carries a token.
-  if (scope !== undefined) readScope(scope);
+  const checks = checksOf(options);
   const authorization = request.headers.get('authorization') ?? '';
   const refused = (error: VerifierError) => onRefused?.(error, request);
-  const outcome = await authenticate<Accepted>(verifier, authorization, refused, scope);
+  const outcome = await authenticate<Accepted>(verifier, authorization, refused, checks);
   return 'auth' in outcome ? { auth: outcome.auth } : { response: responseOf(outcome.refusal) };
 }
 

@@ -8,6 +8,7 @@ import type { Observe } from '../metrics/observe.ts';
 import type { ExchangeOutcome } from '../metrics/outcomes.ts';
 import {
   CLIENT_ID,
+  proofClaims,
   RANDOM_JTI_BYTES,
   type ExchangedClaims,
   type PresentedIdentity,
@@ -86,6 +87,7 @@ export function makeExchange(ports: ExchangePorts) {
       ...(serviceId !== null && { act: { sub: serviceId } }),
       // The present ones: a role that was taken away since the subject token was issued is not passed on.
       roles: user.roles,
+      ...proofClaims(subject),
     };
   }
 

@@ -1,6 +1,6 @@
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
-import { over, type Clock } from '../clock.ts';
+import { hasPassed, over, type Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { Observe } from '../metrics/observe.ts';
 import type { EndForReuse } from '../sessions/end-for-reuse.ts';
@@ -8,8 +8,8 @@ import type { WriteBehind } from '../tokens/write-behind.ts';
 import type { ReadThroughStates } from '../tokens/read-through.ts';
 import { ANY_GENERATION } from '../sessions/rotation.ts';
 import { isLongLived, sessionEnd, type Lifetimes } from '../tokens/claims.ts';
-import type { Bearer, ExchangedBearer, Principal } from '../principal.ts';
-import type { BearerRefusal } from '../refusal-reasons.ts';
+import type { Bearer, Demand, ExchangedBearer, LoginProof, Principal } from '../principal.ts';
+import type { BearerRefusal, ProofRefusal } from '../refusal-reasons.ts';
 
 interface VerifyPorts {
   tokenStates: Pick<ReadThroughStates, 'checkAccess' | 'checkLongLived'>;
@@ -36,7 +36,7 @@ export function makeVerify(ports: VerifyPorts) {
       : tokenStates.checkAccess(bearer, bearer.type === 'exchanged' ? ANY_GENERATION : bearer.generation);
 
   return async function verify(bearer: Bearer | ExchangedBearer, from: Sourced): Promise<Principal> {
-    const { type, userId, tokenId, generation } = bearer;
+    const { type, userId, tokenId, generation, withFactor, authTime } = bearer;
     let answer: Awaited<ReturnType<typeof ask>>;
     try {
       answer = await ask(bearer);
@@ -57,11 +57,39 @@ export function makeVerify(ports: VerifyPorts) {
     const isOver = !isLongLived(type) && sessionEnd(createdAt, lifetimes) <= clock.now();
     observe.verification(type, !isOver ? 'good' : clock.isTrusted() ? 'expired' : 'unavailable');
     if (isOver) throw over(clock, 'invalid_token');
-    return { user, tokenId, type: type === 'exchanged' ? 'access' : type, generation, createdAt };
+    return {
+      user,
+      tokenId,
+      type: type === 'exchanged' ? 'access' : type,
+      generation,
+      createdAt,
+      withFactor,
+      authTime,
+    };
   };
 }
 
 export type Verify = ReturnType<typeof makeVerify>;
+
+/**
+ * Refuses a good token whose login does not meet the demand.
+ * @param proof null for a token of a service, which has no login.
+ * @throws AuthError `insufficient_user_authentication`, `unavailable`
+ */
+export function requireProof(
+  proof: LoginProof | null,
+  demand: Demand,
+  clock: Pick<Clock, 'now' | 'isTrusted'>,
+): void {
+  const { acr, maxAge } = demand;
+  const refusal = (reason: ProofRefusal) =>
+    new AuthError('insufficient_user_authentication', { demand, reason });
+  if (acr !== null && !proof?.withFactor) throw refusal('acr');
+  if (maxAge === null) return;
+  if (!proof || proof.authTime === null) throw refusal('max_age');
+  if (!hasPassed(proof.authTime + maxAge, clock.now())) return;
+  throw clock.isTrusted() ? refusal('max_age') : new AuthError('unavailable');
+}
 
 /** Why a token was refused, by one of the reasons that its kind has; null for an outage and any other error. */
 export function refusalOf(error: unknown): BearerRefusal | null {

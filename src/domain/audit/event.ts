@@ -2,6 +2,7 @@ import Type, { type Static, type TObject, type TProperties } from 'typebox';
 import { COMMAND_KIND, type Kind } from './kind.ts';
 import { MAIL_KINDS } from '../mail-kinds.ts';
 import { LOGIN_REFUSALS, RATE_LIMITS } from '../refusal-reasons.ts';
+import { SECOND_STEPS } from '../second-step.ts';
 import { SCOPE_MAX_LENGTH } from '../scopes.ts';
 import type { Sourced } from './source.ts';
 
@@ -89,6 +90,8 @@ const PAIR = {
   subject: Text('Its name for the service', 'system:serviceaccount:shop:orders'),
 };
 
+const FACTOR = { factorId: Id('The factor', 3) };
+
 const BY_SERVICE = { serviceId: Text('The service', 'lkc_n2Kx0pQ') };
 
 const RIGHTS = {
@@ -107,7 +110,10 @@ export const EVENTS = {
     'A signup opened an account and its first session.',
     TOKEN,
   ),
-  'session.created': define(['info', 'success', 'user'], 'A login opened a session.', TOKEN),
+  'session.created': define(['info', 'success', 'user'], 'A login opened a session.', {
+    ...TOKEN,
+    method: Type.Optional(OneOf('What proved its second step, if it had one', SECOND_STEPS)),
+  }),
   'session.replaced': define(
     ['info', 'success', 'user'],
     'A login exceeded MAX_SESSIONS_PER_USER and ended the least recently used session.',
@@ -117,6 +123,21 @@ export const EVENTS = {
     ...NAMED,
     reason: OneOf('Unknown name, wrong password, or disabled account', LOGIN_REFUSALS),
   }),
+  'login.factor_asked': define(
+    ['info', 'success', 'presenter'],
+    'A login had the right password, and was asked for the account’s second factor.',
+    USER,
+  ),
+  'factor.refused': define(
+    ['info', 'refused', 'presenter'],
+    'A caller who had given the right password gave a code that was wrong or used.',
+    { ...USER, method: OneOf('The code of an app, or a recovery code', SECOND_STEPS) },
+  ),
+  'recovery_code.used': define(
+    ['warn', 'success', 'user'],
+    'A login used up a recovery code instead of a code of the app.',
+    TOKEN,
+  ),
   'user.changed': define(
     ['info', 'success', 'user'],
     'A user changed its name, username or e-mail address.',
@@ -167,8 +188,27 @@ export const EVENTS = {
   }),
   'password.wrong': define(
     ['info', 'refused', 'user'],
-    'A session gave a wrong current password, to change the password, username or e-mail address.',
+    'A session gave a wrong current password, to change the password, username, e-mail address or second factors.',
     { ...USER, ...BY },
+  ),
+  'factor.added': define(
+    ['warn', 'success', 'user'],
+    'A user confirmed a second factor. From then on, a login takes it.',
+    { ...USER, ...BY, ...FACTOR, type: OneOf('Its kind', ['totp']) },
+  ),
+  'factor.removed': define(['warn', 'success', 'user'], 'A user removed a second factor.', {
+    ...USER,
+    ...BY,
+    ...FACTOR,
+  }),
+  'recovery_codes.replaced': define(['info', 'success', 'user'], 'A user got new recovery codes.', {
+    ...USER,
+    ...BY,
+  }),
+  'factors.removed_by_client': define(
+    ['warn', 'success', 'service'],
+    'A registered service removed all second factors of an account, and ended all its tokens.',
+    { ...USER, ...BY_SERVICE, ...TOKEN_IDS },
   ),
   'password.reset': define(
     ['warn', 'success', 'presenter'],
@@ -307,6 +347,15 @@ export const EVENTS = {
     tokenId: Type.Optional(TOKEN.tokenId),
   }),
   'user.tokens': command('`latchkey user tokens`, which shows personal data', { userId: NAMED.userId }),
+  'user.factors': command(
+    '`latchkey user factors`, which shows personal data, and removes second factors with `--remove`',
+    {
+      userId: NAMED.userId,
+      removed: Type.Optional(Count('Factors that it removed', 1)),
+      ended: Type.Optional(Count('Tokens that it ended', 2)),
+      done: Type.Optional(Flag('A replica has confirmed that they are refused')),
+    },
+  ),
   'user.show': command('`latchkey user show`, which shows personal data', { userId: NAMED.userId }),
   'user.list': command('`latchkey user list`, which shows personal data', {
     shown: Type.Optional(Count('Accounts that it showed', 100)),
@@ -345,6 +394,10 @@ export const EVENTS = {
     ]),
   }),
   'client.delete': command('`latchkey client delete`', { serviceName: SERVICE.serviceName }),
+  'factors.rekey': command('`latchkey factors rekey`', {
+    moved: Type.Optional(Count('Secrets that it encrypted anew', 120)),
+    left: Type.Optional(Count('Secrets that are left under another key', 0)),
+  }),
   'keys.add': command('`latchkey keys add`', {
     kid: Type.Optional(KEY.kid),
     file: Type.Optional(Text('Its file', '2026-11-22.pem')),

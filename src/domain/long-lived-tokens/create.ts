@@ -87,14 +87,15 @@ interface Checked {
 
 /**
  * The two requests that create a token for a named device or program. Each throws AuthError `llt_disabled`,
- * `token_not_allowed` (the caller presents an LLT), `login_too_old`, `validation_failed`, `rate_limited`,
+ * `token_not_allowed` (the caller presents an LLT), `login_too_old` (by LLT_LOGIN_MAX_AGE, or the account has a second
+ * factor and the session was opened without one), `validation_failed`, `rate_limited`,
  * `too_many_tokens`, `unavailable`, `invalid_token` (the caller's session has ended meanwhile, or its user was disabled)
  */
 export function makeCreateLongLived(ports: CreateLongLivedPorts) {
   const { tokens, tokenStates, services, maxTokens, clock, audit, auditLimit } = ports;
 
   async function create(caller: Caller, token: Checked, from: Sourced): Promise<LongLivedGrant> {
-    const { user, tokenId: sessionId, generation } = caller;
+    const { user, tokenId: sessionId, generation, withFactor } = caller;
     const { name, kid, maxAge, limited } = token;
     // Fails here if the fast store is down, before anything is written.
     const asOf = await tokenStates.preparePut(user.id);
@@ -102,7 +103,7 @@ export function makeCreateLongLived(ports: CreateLongLivedPorts) {
     if (maxAge > 0 && !clock.isTrusted()) throw new AuthError('unavailable');
     const createdAt = clock.now();
     const expiresAt = longLivedExpiry(createdAt, maxAge);
-    const createdBy = { sessionId, generation };
+    const createdBy = { sessionId, withFactor, generation };
     const added = { name, createdAt, kid, expiresAt, limited, createdBy };
     const tokenId = await tokens.addLongLived(user.id, added, maxTokens);
     if (tokenId === null) {
@@ -121,7 +122,7 @@ export function makeCreateLongLived(ports: CreateLongLivedPorts) {
     return { userId: user.id, tokenId, createdAt, expiresAt };
   }
 
-  /** Only a password opens a session, so the session's age is the login's. */
+  /** Only a login opens a session, so the session's age is the login's. */
   function refuse({ createdAt, type }: Caller, enabled: boolean): void {
     const { loginMaxAge } = ports;
     // A leaked LLT must not outlive its own deletion, so it may not make another.

@@ -1,3 +1,4 @@
+import { SECOND_STEPS } from '../second-step.ts';
 import { ASSERTION_REFUSALS, LOGIN_REFUSALS, SERVICE_REFUSALS } from '../refusal-reasons.ts';
 
 /**
@@ -5,6 +6,9 @@ import { ASSERTION_REFUSALS, LOGIN_REFUSALS, SERVICE_REFUSALS } from '../refusal
  */
 
 export const LOGIN_OUTCOMES = ['success', ...LOGIN_REFUSALS] as const;
+
+/** Of second steps: asked for after a right password, proved by one of `SECOND_STEPS`, or a wrong or used code. */
+export const SECOND_STEP_OUTCOMES = ['asked', ...SECOND_STEPS, 'wrong'] as const;
 
 export const SIGNUP_REFUSALS = ['username_taken', 'email_taken', 'password_refused'] as const;
 export type SignUpRefusal = (typeof SIGNUP_REFUSALS)[number];

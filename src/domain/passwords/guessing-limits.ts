@@ -3,12 +3,20 @@ import { AuthError, type ErrorCode } from '../errors.ts';
 import type { Counter, LimitAttempt } from '../limits/limit-attempts.ts';
 import type { Allowance } from '../limits/ports.ts';
 
+interface OriginToken {
+  userId: number;
+  tokenId: number;
+  type: 'refresh' | 'llt';
+  /** Whether the login that opened its session took a second factor. */
+  withFactor: boolean;
+}
+
 /** The origin of a guess, as the limits see it. */
 export interface GuessOrigin {
   /** Fingerprints of the caller, one under each secret in use, the newest first; empty if its address is not known. */
   fingerprints: readonly string[];
   /** The refresh token or LLT in the request. We signed it, but it may have expired or ended. */
-  token: { userId: number; tokenId: number; type: 'refresh' | 'llt' } | null;
+  token: OriginToken | null;
   /** The /24 or /48 whose failures are counted together; null if they are not counted. */
   network: string | null;
 }
@@ -91,9 +99,9 @@ export type LimitGuess = ReturnType<typeof makeGuessingLimits>;
  * and a User-Agent. Each session counts as a device: opening one takes the password. A session can create many
  * long-lived tokens without it, so all of an account's count as one device.
  */
-function deviceOf(
+export function deviceOf(
   { userId, knownCallers }: NonNullable<Guess['account']>,
-  { token, fingerprints }: GuessOrigin,
+  { token, fingerprints }: Pick<GuessOrigin, 'token' | 'fingerprints'>,
 ): string | null {
   if (token?.userId === userId)
     return token.type === 'llt' ? `${userId} llt` : `${userId} session ${token.tokenId}`;

@@ -1,5 +1,5 @@
 import type { AccountKey } from '../identifiers.ts';
-import type { TokenKey } from '../principal.ts';
+import type { CallerKey } from '../principal.ts';
 import type { TokenRecord } from '../tokens/token-record.ts';
 
 /** A new password, and the tokens that end with its commit. */
@@ -29,10 +29,10 @@ export interface PasswordStore {
    * @param change.version of the password that the caller has proved to know.
    * @returns the tokens that this call has ended.
    * @throws AuthError `invalid_token` if the caller's session has ended, or the user was deleted or disabled meanwhile;
-   * `invalid_credentials` if the password was changed meanwhile
+   * `invalid_credentials` if the password was changed meanwhile; `login_too_old` as `CallerKey` says
    */
   change(
-    caller: TokenKey,
+    caller: CallerKey,
     change: PasswordChange & { version: number; keepsLongLived: boolean },
   ): Promise<TokenRecord[]>;
 

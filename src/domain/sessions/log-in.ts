@@ -1,39 +1,32 @@
-import type { TokenKey } from '../principal.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
+import { LOGIN_TOKEN_TTL, type LoginTokens, type PasswordProof } from '../factors/login-token.ts';
+import type { FactorStore } from '../factors/ports.ts';
 import type { Bulkhead, Share, Turn } from '../passwords/bulkhead.ts';
 import type { CheckPassword } from '../passwords/check-password.ts';
 import { normalisePassword, PASSWORD_MAX_LENGTH } from '../passwords/policy.ts';
 import type { Guess, GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
 import type { PasswordHasher } from '../passwords/ports.ts';
-import type { RevocationStore, TokenStore } from '../tokens/ports.ts';
-import { putCreated } from '../tokens/put-created.ts';
-import type { Lifetimes } from '../tokens/claims.ts';
 import { parseDevice } from '../users/device-name.ts';
 import { attemptedName, collectFields, parseLoginName, parseTry } from '../identifiers.ts';
-import { rememberDevice, type KnownDeviceStore } from '../users/known-devices.ts';
 import type { LoginAccount, UserStore } from '../users/ports.ts';
 import type { LoginRefusal } from '../refusal-reasons.ts';
+import type { SecondStep, SecondStepNeeded } from '../second-step.ts';
 import type { User } from '../user.ts';
-import type { TokenStateStore } from '../tokens/token-state-store.ts';
-import { initialState } from './rotation.ts';
+import type { OpenSession } from './open-session.ts';
 import type { SessionGrant } from './session.ts';
 
 interface LogInPorts {
   users: Pick<UserStore, 'findForLogin' | 'replaceHash'>;
-  tokens: Pick<TokenStore, 'addSession'>;
-  revocations: Pick<RevocationStore, 'settle'>;
-  tokenStates: Pick<TokenStateStore, 'preparePut' | 'put' | 'revoke'>;
-  knownDevices: KnownDeviceStore;
+  factors: Pick<FactorStore, 'findAccount'>;
+  loginTokens: Pick<LoginTokens, 'issue'>;
+  openSession: OpenSession;
   limitGuess: LimitGuess;
   hasher: Pick<PasswordHasher, 'hash' | 'isOutdated'>;
   bulkhead: Pick<Bulkhead, 'run'>;
   checkPassword: CheckPassword;
-  lifetimes: Lifetimes;
-  /** MAX_SESSIONS_PER_USER. */
-  maxSessions: number;
   clock: Clock;
   audit: Audit;
   /** Keyed hash of a name, for the audit trail. */
@@ -53,62 +46,71 @@ export interface LogInRequest {
 }
 
 /**
- * Opens a session.
- * @throws AuthError `validation_failed`, `invalid_credentials`, `rate_limited`, `overloaded`, `unavailable`
+ * Proves the account by its password, and opens a session if it has no second factor.
+ * @throws AuthError `validation_failed`, `invalid_credentials`, `rate_limited`, `overloaded`, `unavailable`;
+ * `second_factor_required` with what the second step takes
  */
 export function makeLogIn(ports: LogInPorts) {
-  const { tokens, tokenStates, lifetimes, maxSessions, clock, audit } = ports;
-
   return async function logIn(request: LogInRequest): Promise<SessionGrant> {
     const device = parseRequest(request);
     const found = await findAccount(ports, request);
     const guess = guessOf(request, found);
     const account = await ports.limitGuess(guess, (isKnown, earlier) =>
-      openAccount(ports, request, found, { share: isKnown ? 'known' : 'login', earlier }),
+      proveAccount(ports, request, found, { share: isKnown ? 'known' : 'login', earlier }),
     );
-    const { user } = account;
-
-    // Fails here if the fast store is down, before anything is written.
-    const generation = await tokenStates.preparePut(user.id);
-    const createdAt = clock.now();
-    const state = initialState(generation, request.caller);
-    const limits = {
-      limit: maxSessions,
-      liveSince: generation - lifetimes.refreshToken * 1_000_000,
-      createdSince: lifetimes.session === 0 ? 0 : createdAt - lifetimes.session * 1000,
-      passwordVersion: account.passwordVersion,
-    };
-    const added = await tokens
-      .addSession(user.id, { name: device, createdAt, state }, limits)
-      .catch((error: unknown) => {
-        // The password was changed since it was checked.
-        if (error instanceof AuthError && error.code === 'invalid_credentials')
-          return refuse(ports, request, 'password', user);
-        throw error;
-      });
-    if (!added) return refuse(ports, request, 'disabled', user);
-    for (const tokenId of added.replaced) {
-      await finishReplacement(ports, { userId: user.id, tokenId });
-      audit({ event: 'session.replaced', userId: user.id, tokenId, by: added.id }, request.from);
-    }
-
-    const record = {
-      id: added.id,
-      userId: user.id,
-      type: 'session' as const,
-      name: device,
-      createdAt,
-      state,
-    };
-    await putCreated(tokenStates, record, added.user, generation);
-    audit({ event: 'session.created', userId: user.id, tokenId: added.id }, request.from);
-    await rememberDevice(ports.knownDevices, user.id, request.caller);
+    const opened = await openOrAsk(ports, request, account, device);
+    // After a session, or the question for a factor: either means that the password was right.
     await renewHash(ports, account, request);
-    return { user: added.user, tokenId: added.id, generation, createdAt };
+    if ('loginToken' in opened) throw new AuthError('second_factor_required', { secondStep: opened });
+    return opened;
   };
 }
 
 export type LogIn = ReturnType<typeof makeLogIn>;
+
+/**
+ * Outside the limit on guesses: a right password is no failure.
+ * @returns what the second step takes, if the account has a factor. Only the commit that would open a session knows that.
+ */
+async function openOrAsk(
+  ports: LogInPorts,
+  request: LogInRequest,
+  { user, passwordVersion, enabledAt }: LoginAccount,
+  device: string,
+): Promise<SessionGrant | SecondStepNeeded> {
+  const password = { userId: user.id, passwordVersion, enabledAt };
+  const { caller, from } = request;
+  const opened = await ports
+    .openSession({ password, factor: null, device, caller, from })
+    .catch((error: unknown) => {
+      const code = error instanceof AuthError ? error.code : null;
+      // The password was changed since it was checked.
+      if (code === 'invalid_credentials') return refuse(ports, request, 'password', user);
+      if (code !== 'second_factor_required') throw error;
+      return secondStepOf(ports, password, from);
+    });
+  return opened ?? refuse(ports, request, 'disabled', user);
+}
+
+/** @returns null if the account was deleted meanwhile. @throws AuthError `unavailable` */
+async function secondStepOf(
+  { factors, loginTokens, clock, audit }: LogInPorts,
+  password: Omit<PasswordProof, 'issuedAt'>,
+  from: Sourced,
+): Promise<SecondStepNeeded | null> {
+  const account = await factors.findAccount(password.userId);
+  if (!account) return null;
+  const methods: SecondStep[] = [];
+  if (account.totp) methods.push('totp');
+  if (account.codesLeft > 0) methods.push('recovery_code');
+  const issuedAt = clock.now();
+  audit({ event: 'login.factor_asked', userId: password.userId }, from);
+  return {
+    loginToken: loginTokens.issue({ ...password, issuedAt }),
+    methods,
+    expiresAt: issuedAt + LOGIN_TOKEN_TTL,
+  };
+}
 
 /**
  * Accepts any text within bounds as a try, so that a change of policy locks no user out.
@@ -136,7 +138,7 @@ function guessOf({ username, origin, from }: LogInRequest, found: LoginAccount |
 }
 
 /** Every failure does the same work: neither the answer nor its time reveals which names exist. */
-async function openAccount(
+async function proveAccount(
   ports: LogInPorts,
   request: LogInRequest,
   found: LoginAccount | null,
@@ -153,16 +155,6 @@ async function openAccount(
   if (!matches) return refuse(ports, request, 'password', found.user);
   if (found.user.disabled) return refuse(ports, request, 'disabled', found.user);
   return found;
-}
-
-/** The replaced session is already revoked and pending on record: if this fails, the next sweep finishes it. */
-async function finishReplacement({ tokenStates, revocations }: LogInPorts, key: TokenKey): Promise<void> {
-  try {
-    await tokenStates.revoke(key);
-    await revocations.settle([key.tokenId]);
-  } catch (error) {
-    if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;
-  }
 }
 
 function refuse(

@@ -50,7 +50,7 @@ export function makeLogOutEverywhere(ports: LogOutEverywherePorts) {
       const at = clock.now();
       const ending = { at, reason: 'logout', usedSince: usedSince(at, lifetimes) } as const;
       const revoked = await tokens
-        .revokeAll(user.id, { ...ending, caller: tokenId, keepsCaller: keepsCurrent })
+        .revokeAll(user.id, { ...ending, caller: { tokenId, withFactor: null }, keepsCaller: keepsCurrent })
         .catch(async (error: unknown) => {
           // Another device was first, and has ended everything that this call would end.
           const hasEnded = error instanceof AuthError && error.code === 'invalid_token';

@@ -1,4 +1,4 @@
-import type { TokenIdentity } from '../principal.ts';
+import type { LoginProof, TokenIdentity } from '../principal.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { over, type Clock } from '../clock.ts';
@@ -26,7 +26,7 @@ interface RefreshPorts {
 
 export interface RefreshRequest {
   /** The claims of the presented refresh token. */
-  identity: TokenIdentity;
+  identity: TokenIdentity & Pick<LoginProof, 'withFactor'>;
   /** Keyed hash of address and User-Agent; empty if the client's address is unknown. */
   caller: string;
   /** When the service had received the complete request, by Clock.monotonic. */
@@ -74,6 +74,7 @@ export function makeRefresh(ports: RefreshPorts) {
           createdAt: answer.createdAt,
           tokenId: identity.tokenId,
           generation: answer.state.latest,
+          withFactor: identity.withFactor,
         };
       case 'held':
         throw new AuthError('refresh_overlap', {

@@ -9,4 +9,6 @@ export interface SessionGrant {
   generation: number;
   /** When the session was created, in milliseconds since 1970. */
   createdAt: number;
+  /** Whether it was opened with a second factor. No store knows: the refresh token says it. */
+  withFactor: boolean;
 }

@@ -92,7 +92,7 @@ export function makeSignUp(ports: SignUpPorts) {
     audit({ event: 'user.signed_up', userId, tokenId }, request.from);
     await publishCreated(ports.feed, user);
     await rememberDevice(ports.knownDevices, userId, request.caller);
-    return { user, tokenId, generation, createdAt };
+    return { user, tokenId, generation, createdAt, withFactor: false };
   }
 
   return async function signUp(request: SignUpRequest): Promise<SessionGrant> {

@@ -1,6 +1,6 @@
 import { LIMITED } from '../audience.ts';
 import { hasPassed } from '../clock.ts';
-import type { ServiceBearer, TokenIdentity, TokenKey } from '../principal.ts';
+import type { LoginProof, ServiceBearer, TokenIdentity, TokenKey } from '../principal.ts';
 import { scopesIn } from '../scopes.ts';
 import type { TokenLimits } from './token-record.ts';
 
@@ -63,7 +63,8 @@ export function sessionEnd(createdAt: number, lifetimes: Lifetimes): number {
 /**
  * The claims of our tokens (RFC 7519; `iss` and `aud` are added by the signer). `sid` is the token record's id, `gen`
  * the generation of the pair, absent on LLTs. They hold no personal data. `roles` are those of the time of issue;
- * absent if there are none, on refresh tokens, and on LLTs and limited tokens.
+ * absent if there are none, on refresh tokens, and on LLTs and limited tokens. The last three say how the session was
+ * opened; a refresh token holds `amr` alone, and LLTs and limited tokens hold none.
  */
 export interface Claims {
   sub: string;
@@ -75,10 +76,22 @@ export interface Claims {
   /** Seconds since 1970; absent on LLTs that do not expire. */
   exp?: number;
   roles?: readonly string[];
+  /** Seconds since 1970; absent on tokens of 1.0.0. */
+  auth_time?: number;
+  /** Present if the session was opened with a second factor, as is `amr`. */
+  acr?: typeof ACR_MFA;
+  /** RFC 8176. */
+  amr?: typeof AMR_MFA;
 }
 
+/** The `acr` of a session that was opened with a password and a second factor. */
+export const ACR_MFA = 'mfa';
+
+/** Its `amr`, whether the factor was a code or a recovery code. */
+export const AMR_MFA = ['pwd', 'otp', 'mfa'] as const;
+
 /** The identity in a presented token whose signature, type, issuer and audience are verified, with its expiry. */
-export interface PresentedIdentity extends TokenIdentity {
+export interface PresentedIdentity extends TokenIdentity, LoginProof {
   /** The claim `exp`, in seconds since 1970; null on a token that does not expire. */
   expiresAt: number | null;
 }
@@ -137,11 +150,11 @@ export interface ServiceClaims {
 }
 
 /**
- * The claims of both tokens of a pair. The generation alone determines them, so that a pair that is issued again has
- * the same claims, except the roles.
+ * The claims of both tokens of a pair. Its session and its generation determine them, so that a pair that is issued
+ * again has the same claims, except the roles.
  */
 export function pairClaims(
-  { userId, tokenId, generation }: TokenIdentity,
+  { userId, tokenId, generation, withFactor }: TokenIdentity & Pick<LoginProof, 'withFactor'>,
   createdAt: number,
   lifetimes: Lifetimes,
   roles: readonly string[],
@@ -152,19 +165,37 @@ export function pairClaims(
   const jti = `${tokenId}.${generation}`;
   const exp = Math.min(iat + lifetimes.accessToken, end);
   // In full: a spread of these numbers takes V8 five times as long.
+  const access: Claims = {
+    sub,
+    sid: tokenId,
+    gen: generation,
+    jti,
+    iat,
+    exp,
+    auth_time: Math.floor(createdAt / 1000),
+  };
+  const refresh: Claims = {
+    sub,
+    sid: tokenId,
+    gen: generation,
+    jti,
+    iat,
+    exp: Math.min(iat + lifetimes.refreshToken, end),
+  };
+  if (roles.length > 0) access.roles = roles;
+  if (withFactor) {
+    access.acr = ACR_MFA;
+    access.amr = AMR_MFA;
+    refresh.amr = AMR_MFA;
+  }
+  return { access, refresh };
+}
+
+/** The claims of an exchanged token that say how its session was opened: those of the token it was exchanged for. */
+export function proofClaims({ withFactor, authTime }: LoginProof): Pick<Claims, 'auth_time' | 'acr' | 'amr'> {
   return {
-    access:
-      roles.length === 0
-        ? { sub, sid: tokenId, gen: generation, jti, iat, exp }
-        : { sub, sid: tokenId, gen: generation, jti, iat, exp, roles },
-    refresh: {
-      sub,
-      sid: tokenId,
-      gen: generation,
-      jti,
-      iat,
-      exp: Math.min(iat + lifetimes.refreshToken, end),
-    },
+    ...(authTime !== null && { auth_time: authTime }),
+    ...(withFactor && { acr: ACR_MFA, amr: AMR_MFA }),
   };
 }
 
@@ -228,15 +259,40 @@ export function readClaims(
   if (!isId(userId) || !isId(sid) || !isId(iat)) return null;
   // Refuse numbers beyond 2^53: no clock reaches such an expiry.
   if (exp !== undefined && !isId(exp)) return null;
+  const proof = readProof(claims, type);
+  if (!proof) return null;
+  const { withFactor, authTime } = proof;
   if (isLongLived(type)) {
     if (gen !== undefined || jti !== String(sid)) return null;
     if (type === 'limited' && exp === undefined) return null;
-    return { userId, tokenId: sid, generation: 0, expiresAt: exp ?? null };
+    return { userId, tokenId: sid, generation: 0, expiresAt: exp ?? null, withFactor, authTime };
   }
   if (!isId(gen) || exp === undefined) return null;
   const isOwnJti = type === 'exchanged' ? isRandomJti(jti) : jti === `${sid}.${gen}`;
   if (!isOwnJti) return null;
-  return { userId, tokenId: sid, generation: gen, expiresAt: exp };
+  return { userId, tokenId: sid, generation: gen, expiresAt: exp, withFactor, authTime };
+}
+
+const NO_PROOF: LoginProof = { withFactor: false, authTime: null };
+
+/** @returns null if a claim is not as we write it for this type. A token of 1.0.0 has none of them. */
+function readProof(
+  { auth_time: authTime, acr, amr }: Partial<Record<keyof Claims, unknown>>,
+  type: PresentedType,
+): LoginProof | null {
+  if (authTime === undefined && acr === undefined && amr === undefined) return NO_PROOF;
+  if (amr !== undefined && !isAmr(amr)) return null;
+  const withFactor = amr !== undefined;
+  if (type === 'refresh')
+    return acr === undefined && authTime === undefined ? { withFactor, authTime: null } : null;
+  if (isLongLived(type) || !isId(authTime)) return null;
+  return acr === (withFactor ? ACR_MFA : undefined) ? { withFactor, authTime } : null;
+}
+
+function isAmr(amr: unknown): boolean {
+  return (
+    Array.isArray(amr) && amr.length === AMR_MFA.length && AMR_MFA.every((method, at) => amr[at] === method)
+  );
 }
 
 /** Client ids begin with letters, so none is a user's id. */

@@ -24,7 +24,10 @@ export function makeEndToken({ revoke, revokeByCaller, audit }: EndTokenPorts) {
      * another tab has refreshed, and a client that lost the answer may repeat it.
      * @throws AuthError `invalid_token` (no such record)
      */
-    async logOut({ userId, tokenId, type }: Bearer, from: Sourced): Promise<void> {
+    async logOut(
+      { userId, tokenId, type }: TokenIdentity & Pick<Bearer, 'type'>,
+      from: Sourced,
+    ): Promise<void> {
       const isKnown = await revoke(userId, tokenId, recordType(type), () => {
         audit({ event: 'token.revoked', userId, tokenId, by: tokenId, type: recordType(type) }, from);
       });

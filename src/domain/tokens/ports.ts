@@ -1,5 +1,5 @@
 import type { AuthError } from '../errors.ts';
-import type { TokenKey } from '../principal.ts';
+import type { CallerKey, TokenKey } from '../principal.ts';
 import type { UserChange, UserMark } from '../feed/ports.ts';
 import type { User } from '../user.ts';
 import type { SessionState } from './session-state.ts';
@@ -26,8 +26,8 @@ export interface NewLongLived {
   expiresAt?: number | null;
   /** Makes it a limited token. */
   limited?: TokenLimits | null;
-  /** The caller's session, and the generation of its access token; null without one. */
-  createdBy: { sessionId: number; generation: number } | null;
+  /** The caller's session, how it was opened, and the generation of its access token; null without one. */
+  createdBy: { sessionId: number; withFactor: boolean; generation: number } | null;
 }
 
 /** The long-lived tokens that end with a stolen session. */
@@ -44,7 +44,7 @@ export interface Ending {
   reason: EndReason;
   usedSince: number;
   /** The caller's session; null without one. */
-  caller: number | null;
+  caller: Omit<CallerKey, 'userId'> | null;
   /** Whether the caller's session is kept. */
   keepsCaller: boolean;
   /** Whether long-lived tokens are kept. */
@@ -66,26 +66,47 @@ export interface Revocation {
   type: TokenRecord['type'] | undefined;
 }
 
+/**
+ * What a session uses up in the transaction that inserts it, so that it opens no other: a later step of a TOTP than the
+ * last one, or a recovery code.
+ */
+export type FactorProof =
+  | { type: 'totp'; factorId: number; step: number }
+  | { type: 'recovery_code'; codeHash: Uint8Array };
+
 /** The durable token records. Every method fails with AuthError('unavailable') when the database is away. */
 export interface TokenStore {
   /**
    * Adds a session under a lock on the user's row. The same transaction revokes the least recently used sessions if
    * the user would have more than `limit`. Only sessions used since `liveSince` (µs) count, and, if sessions have a
    * greatest age, only those created since `createdSince` (ms).
+   * The same transaction uses up the proof, which an account with a second factor needs.
    * @param limits.passwordVersion of the password that opens it; not checked if it is left out.
+   * @param limits.enabledAt when the account was last enabled again (ms; 0 for never) as that password was checked; not
+   * checked if it is left out.
    * @returns the user as read under the lock; null if it was deleted or disabled meanwhile.
-   * @throws AuthError `invalid_credentials` if the password was changed meanwhile
+   * @throws AuthError `invalid_credentials` if the password was changed, or the account disabled and enabled, meanwhile;
+   * `second_factor_required` if the account has a factor and there is no proof; `invalid_second_factor` if the proof is
+   * used up, or its factor is gone
    */
   addSession(
     userId: number,
     session: NewSession,
-    limits: { limit: number; liveSince: number; createdSince?: number; passwordVersion?: number },
+    limits: {
+      limit: number;
+      liveSince: number;
+      createdSince?: number;
+      passwordVersion?: number;
+      enabledAt?: number;
+      proof?: FactorProof | null;
+    },
   ): Promise<{ id: number; replaced: number[]; user: User } | null>;
 
   /**
    * Adds a long-lived token, under the same lock and a lock on the caller's session.
    * @returns null if the user already has `limit` of them that have not expired.
-   * @throws AuthError `invalid_token` if that session has ended, or the user was deleted or disabled meanwhile
+   * @throws AuthError `invalid_token` if that session has ended, or the user was deleted or disabled meanwhile;
+   * `login_too_old` if the user has a second factor, and that session was opened without one
    */
   addLongLived(userId: number, token: NewLongLived, limit: number): Promise<number | null>;
 
@@ -147,7 +168,8 @@ export interface TokenStore {
    * Revokes every LLT of the user (unless they are kept) and every session used since `usedSince` (µs), in one
    * transaction and under the lock under which they are added. A token that is added concurrently is ended too, or is
    * added afterwards.
-   * @throws AuthError `invalid_token` if the caller's session has ended, or the user was deleted or disabled meanwhile
+   * @throws AuthError `invalid_token` if the caller's session has ended, or the user was deleted or disabled meanwhile;
+   * `login_too_old` as `CallerKey` says
    */
   revokeAll(
     userId: number,

@@ -38,7 +38,7 @@ export interface PasswordChangeRequest extends ConfirmationSource {
  * @returns how many live tokens have ended.
  * @throws AuthError `token_not_allowed` (the caller presents an LLT), `validation_failed`, `invalid_credentials`,
  * `password_refused`, `rate_limited`, `overloaded`, `unavailable`, `invalid_token` (the caller's session has ended
- * meanwhile)
+ * meanwhile), `login_too_old` (the account has a second factor, and that session was opened without one)
  */
 export function makeChangePassword(ports: ChangePasswordPorts) {
   const { passwords, tokenStates, finishEndings, hasher, bulkhead, lifetimes, clock, audit } = ports;
@@ -61,7 +61,7 @@ export function makeChangePassword(ports: ChangePasswordPorts) {
     await tokenStates.now();
     const [userId, tokenId, at] = [caller.user.id, caller.tokenId, clock.now()];
     const ended = await passwords.change(
-      { userId, tokenId },
+      { userId, tokenId, withFactor: caller.withFactor },
       {
         passwordHash,
         version: account.passwordVersion,

@@ -34,7 +34,7 @@ export interface ProfileChangeRequest extends ConfirmationSource {
  * Changes the caller's names. A repeat is safe.
  * @throws AuthError `token_not_allowed` (the caller presents an LLT), `validation_failed`, `invalid_credentials`,
  * `username_taken`, `email_taken`, `rate_limited`, `overloaded`, `unavailable`, `invalid_token` (the caller's session
- * has ended meanwhile)
+ * has ended meanwhile), `login_too_old` (the account has a second factor, and that session was opened without one)
  */
 export function makeChangeProfile(ports: ChangeProfilePorts) {
   const { users, confirmPassword, tokenStates, finishUserChange, audit } = ports;
@@ -52,8 +52,10 @@ export function makeChangeProfile(ports: ChangeProfilePorts) {
     }
     // Fails here if the fast store is down, before anything is written.
     await tokenStates.now();
+    // A name for people does not decide who can log in.
+    const withFactor = isForLogin(names) ? caller.withFactor : null;
     const { user, isChanged } = await users.change(
-      { userId, tokenId },
+      { userId, tokenId, withFactor },
       names,
       account?.passwordVersion ?? null,
     );
@@ -89,12 +91,16 @@ function parseRequest(
 ): ParsedChange {
   const given = Object.keys(names) as (keyof ChangedNames)[];
   const { values: canonical, errors } = parseNames(names, newNames);
-  const needsPassword = given.some((field) => field !== 'name');
-  errors.push(...passwordErrors(currentPassword, needsPassword));
+  errors.push(...passwordErrors(currentPassword, isForLogin(names)));
   if (given.length === 0)
     errors.push({ path: '', code: 'required', message: 'must have name, username or email' });
   if (errors.length > 0) throw new AuthError('validation_failed', { errors });
   return { names: canonical, password: currentPassword };
+}
+
+/** Whether the names decide how the user logs in. */
+function isForLogin(names: ChangedNames): boolean {
+  return Object.keys(names).some((field) => field !== 'name');
 }
 
 function passwordErrors(currentPassword: string | undefined, isRequired: boolean): FieldError[] {

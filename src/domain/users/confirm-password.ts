@@ -33,7 +33,7 @@ export function makeConfirmPassword({ users, limitGuess, checkPassword, audit }:
    * `unavailable`
    */
   return async function confirmPassword(
-    { user, tokenId }: Caller,
+    { user, tokenId, withFactor }: Caller,
     password: string,
     { turn, origin, from }: ConfirmationSource,
   ): Promise<OwnAccount> {
@@ -42,7 +42,7 @@ export function makeConfirmPassword({ users, limitGuess, checkPassword, audit }:
     const guess = {
       name: account.user.username,
       account: { userId: user.id, knownCallers: account.knownCallers },
-      origin: { ...origin, token: { userId: user.id, tokenId, type: 'refresh' as const } },
+      origin: { ...origin, token: { userId: user.id, tokenId, type: 'refresh' as const, withFactor } },
       from,
     };
     return limitGuess(guess, async (_, earlier) => {

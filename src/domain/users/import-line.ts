@@ -12,6 +12,8 @@ export interface NewHash {
 
 export type ParsedHash = { ok: true; value: NewHash } | { ok: false; message: string };
 
+export type ParsedSecret = { ok: true; value: Uint8Array | null } | { ok: false; message: string };
+
 /** An account to add, with its names in their canonical form. */
 export interface ImportedUser {
   username: string;
@@ -24,6 +26,8 @@ export interface ImportedUser {
   roles: string[];
   disabled: boolean;
   emailVerified: boolean;
+  /** Of an authenticator app that the user has; null for none. */
+  totpSecret: Uint8Array | null;
 }
 
 export type ParsedLine = { ok: true; user: ImportedUser } | { ok: false; problem: string };
@@ -31,6 +35,7 @@ export type ParsedLine = { ok: true; user: ImportedUser } | { ok: false; problem
 interface LinePorts {
   newNames: NewNames;
   readHash: (value: unknown) => ParsedHash;
+  readTotpSecret: (value: unknown) => ParsedSecret;
   /** Milliseconds since 1970. */
   now: () => number;
 }
@@ -45,10 +50,16 @@ const FIELDS = [
   'roles',
   'disabled',
   'email_verified',
+  'totp_secret',
 ];
 
 /** Reads a line of a file of users. Its problems name fields, and hold no value. */
-export function makeReadLine({ newNames, readHash, now }: LinePorts): (line: Uint8Array) => ParsedLine {
+export function makeReadLine({
+  newNames,
+  readHash,
+  readTotpSecret,
+  now,
+}: LinePorts): (line: Uint8Array) => ParsedLine {
   const utf8 = new TextDecoder('utf-8', { fatal: true });
 
   function readUser(object: Record<string, unknown>): ParsedLine {
@@ -64,15 +75,17 @@ export function makeReadLine({ newNames, readHash, now }: LinePorts): (line: Uin
       roles: parseRoles(object.roles ?? []),
       disabled: parseFlag(object.disabled),
       email_verified: parseFlag(object.email_verified),
+      totp_secret: readTotpSecret(object.totp_secret),
     };
     const problems = Object.entries(parsed).flatMap(([field, result]) =>
       result.ok ? [] : [`${field} ${result.message}`],
     );
     const { username, name, email, password_hash, external_id } = parsed;
-    const { created_at, roles, disabled, email_verified } = parsed;
+    const { created_at, roles, disabled, email_verified, totp_secret } = parsed;
     if (!(username.ok && name.ok && email.ok && password_hash.ok && external_id.ok))
       return bad(problems.join('; '));
-    if (!(created_at.ok && roles.ok && disabled.ok && email_verified.ok)) return bad(problems.join('; '));
+    if (!(created_at.ok && roles.ok && disabled.ok && email_verified.ok && totp_secret.ok))
+      return bad(problems.join('; '));
     return {
       ok: true,
       user: {
@@ -85,6 +98,7 @@ export function makeReadLine({ newNames, readHash, now }: LinePorts): (line: Uin
         roles: roles.value,
         disabled: disabled.value,
         emailVerified: email_verified.value,
+        totpSecret: totp_secret.value,
       },
     };
   }

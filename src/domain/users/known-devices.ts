@@ -2,8 +2,12 @@ import { AuthError } from '../errors.ts';
 
 /** The devices that have logged in to an account, by their fingerprints. */
 export interface KnownDeviceStore {
-  /** Records a login at the present time. @throws AuthError `unavailable` */
-  remember(userId: number, caller: string): Promise<void>;
+  /**
+   * Records a login at the present time.
+   * @param withFactor whether it took the account's second factor.
+   * @throws AuthError `unavailable`
+   */
+  remember(userId: number, caller: string, withFactor: boolean): Promise<void>;
 }
 
 /**
@@ -14,10 +18,11 @@ export async function rememberDevice(
   knownDevices: KnownDeviceStore,
   userId: number,
   caller: string,
+  withFactor = false,
 ): Promise<void> {
   if (caller === '') return;
   try {
-    await knownDevices.remember(userId, caller);
+    await knownDevices.remember(userId, caller, withFactor);
   } catch (error) {
     if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;
   }

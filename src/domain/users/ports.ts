@@ -1,4 +1,4 @@
-import type { TokenKey } from '../principal.ts';
+import type { CallerKey } from '../principal.ts';
 import type { ChangedUsers, NewSession } from '../tokens/ports.ts';
 import type { LoginName } from '../identifiers.ts';
 import type { User } from '../user.ts';
@@ -25,6 +25,8 @@ export interface LoginAccount {
   passwordHash: Uint8Array;
   /** How often the password was changed. */
   passwordVersion: number;
+  /** When it was last enabled again, in milliseconds since 1970; 0 for never. */
+  enabledAt: number;
   /** The fingerprints of callers that have logged in recently. */
   knownCallers: readonly string[];
 }
@@ -54,10 +56,11 @@ export interface UserStore extends ChangedUsers {
    * Names that the account has already change nothing.
    * @param passwordVersion of the password that the caller has proved to know; null if none was needed.
    * @throws AuthError `invalid_token` if the caller's session has ended, or the user was deleted or disabled meanwhile;
-   * `invalid_credentials` if the password was changed meanwhile; `username_taken` (also by a lookalike), `email_taken`
+   * `invalid_credentials` if the password was changed meanwhile; `login_too_old` as `CallerKey` says; `username_taken`
+   * (also by a lookalike), `email_taken`
    */
   change(
-    caller: TokenKey,
+    caller: CallerKey,
     changes: ChangedNames,
     passwordVersion: number | null,
   ): Promise<{ user: User; isChanged: boolean }>;

@@ -58,6 +58,21 @@ const ActiveToken = Type.Object(
     iat: date('When it was issued, in seconds since 1970', 1795000000),
     exp: Type.Optional(date('When it expires; absent in a long-lived token without expiry', 1795000900)),
     roles: { ...Roles, description: 'The user’s present roles, which may differ from those in the token' },
+    auth_time: Type.Optional(
+      date(
+        'When the session was opened, in seconds since 1970; absent in a long-lived token, and in a token of 1.0.0',
+        1795000000,
+      ),
+    ),
+    acr: Type.Optional(
+      Type.Literal('mfa', { description: 'The session was opened with a second factor; otherwise absent' }),
+    ),
+    amr: Type.Optional(
+      Type.Array(Type.String(), {
+        description: 'With which proofs (RFC 8176), if `acr` is there',
+        examples: [['pwd', 'otp', 'mfa']],
+      }),
+    ),
   },
   { title: 'ActiveToken', description: 'A good token, and its owner', additionalProperties: false },
 );

@@ -24,10 +24,10 @@ const schema = operation({
   operationId: 'logIn',
   summary: 'Log in with a password, which opens a session.',
   description:
-    'A wrong password, an unknown user and a disabled user get the same answer. A user who has `MAX_SESSIONS_PER_USER` (100) sessions loses the one that was unused for longest. Failed logins are limited for each name, and for each device that has logged in before. To be recognised as such a device from any address, send its last refresh token or long-lived token as `Authorization: Bearer`, even if it has expired or was revoked.',
+    'A wrong password, an unknown user and a disabled user get the same answer. A user who has `MAX_SESSIONS_PER_USER` (100) sessions loses the one that was unused for longest. Failed logins are limited for each name, and for each device that has logged in before. To be recognised as such a device from any address, send its last refresh token or long-lived token as `Authorization: Bearer`, even if it has expired or was revoked. If the account has a second factor, the answer to a right password is 401 `second_factor_required`, and [the second step](#/Sessions/completeLogin) opens the session.',
   tags: ['Sessions'],
   security: [],
-  refuses: ['invalid_credentials', 'rate_limited', 'overloaded', 'unavailable'],
+  refuses: ['invalid_credentials', 'second_factor_required', 'rate_limited', 'overloaded', 'unavailable'],
   body: closedBody('LogIn', {
     username: Type.String({
       description: 'The username or the e-mail address',

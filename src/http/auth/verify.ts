@@ -6,8 +6,10 @@ import type {
   onRequestAsyncHookHandler,
 } from 'fastify';
 import Type from 'typebox';
+import { requireProof } from '../../domain/access-tokens/verify.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { AuthError } from '../../domain/errors.ts';
-import type { ServicePrincipal } from '../../domain/principal.ts';
+import type { Demand, ServicePrincipal } from '../../domain/principal.ts';
 import { scopesIn } from '../../domain/scopes.ts';
 import type { JsonObject } from '../openapi/json.ts';
 import { operation } from '../openapi/operation.ts';
@@ -51,15 +53,33 @@ const ANSWERS_IN_SCOPE = answersOf('access', 'llt', 'limited');
 
 const Audience = Type.String({ description: 'A registered audience', examples: ['orders'] });
 
+const DEMANDS = {
+  demand_acr: Type.Optional(
+    Type.Literal('mfa', {
+      description:
+        'Only tokens of a session that was opened with a second factor are good here. Any other value, an empty or repeated one, and any other name that begins with `demand_` refuse every token, so that no mistake in a proxy’s configuration lets more tokens pass',
+    }),
+  ),
+  demand_max_age: Type.Optional(
+    Type.String({
+      description:
+        'Only tokens of a session that was opened at most so many seconds ago are good here: a decimal from 1',
+      pattern: '^[1-9][0-9]{0,9}$',
+      examples: ['300'],
+    }),
+  ),
+};
+const Demands = Type.Object(DEMANDS);
+
 const schema = operation({
   operationId: 'verify',
   summary: 'Ask whether a token is good right now, and whose it is.',
   description:
-    'For proxies (`auth_request`, `forward_auth`) and services. It takes any method and ignores the body and any further path, so a proxy can pass its client’s request on unchanged. Without `audience`, access tokens and long-lived tokens are good here. With `audience`, only tokens for that audience are: exchanged ones, and services’ own.',
+    'For proxies (`auth_request`, `forward_auth`) and services. It takes any method and ignores the body and any further path, so a proxy can pass its client’s request on unchanged. Without `audience`, access tokens and long-lived tokens are good here. With `audience`, only tokens for that audience are: exchanged ones, and services’ own. Long-lived tokens and services’ own say nothing of a login, so they meet no demand.',
   tags: ['Verification'],
   security: [{ bearerAuth: [] }],
-  refuses: [],
-  querystring: Type.Object({ audience: Type.Optional(Audience) }),
+  refuses: ['insufficient_user_authentication'],
+  querystring: Type.Object({ audience: Type.Optional(Audience), ...DEMANDS }),
   isValidated: false,
   'x-any-path-below': true,
   answers: ANSWERS,
@@ -69,11 +89,12 @@ const audienceSchema = operation({
   operationId: 'verifyForAudience',
   summary: 'Ask whether a token is good for one audience, and whose it is.',
   description:
-    'The same as verify with `audience`, for proxies such as Envoy that append their client’s path and query, which are ignored here.',
+    'The same as verify with `audience`, for proxies such as Envoy that append their client’s path and query, which are ignored here: a demand counts only if no further path follows.',
   tags: ['Verification'],
   security: [{ bearerAuth: [] }],
-  refuses: [],
+  refuses: ['insufficient_user_authentication'],
   params: Type.Object({ audience: Audience }),
+  querystring: Demands,
   isValidated: false,
   'x-any-path-below': true,
   answers: ANSWERS,
@@ -89,11 +110,12 @@ const scopesSchema = operation({
   operationId: 'verifyInScope',
   summary: 'Ask whether a token is good where these scopes are needed, and whose it is.',
   description:
-    'The same as verify without `audience`, except that a limited token is good here too if it has all the scopes. A limited token with too few of them is answered 403. The scopes say nothing about what the user may do, so a service that needs a role checks `X-Auth-Roles` as well. The query and any further path are ignored. Scopes that do not have the right form are answered 404 for every token, so that a mistake in a proxy’s configuration shows at once.',
+    'The same as verify without `audience`, except that a limited token is good here too if it has all the scopes. A limited token with too few of them is answered 403. The scopes say nothing about what the user may do, so a service that needs a role checks `X-Auth-Roles` as well. Any further path is ignored, and so is the query, except for what it demands of the login, which no limited token meets. Scopes that do not have the right form are answered 404 for every token, so that a mistake in a proxy’s configuration shows at once.',
   tags: ['Verification'],
   security: [{ bearerAuth: [] }],
-  refuses: ['insufficient_scope', 'not_found'],
+  refuses: ['insufficient_scope', 'not_found', 'insufficient_user_authentication'],
   params: Type.Object({ scopes: Scopes }),
+  querystring: Demands,
   isValidated: false,
   'x-any-path-below': true,
   answers: ANSWERS_IN_SCOPE,
@@ -106,18 +128,23 @@ const audienceScopesSchema = operation({
     'The same as verify for an audience, except that a limited token for that audience is good here too if it has all the scopes.',
   tags: ['Verification'],
   security: [{ bearerAuth: [] }],
-  refuses: ['insufficient_scope', 'not_found'],
+  refuses: ['insufficient_scope', 'not_found', 'insufficient_user_authentication'],
   params: Type.Object({ audience: Audience, scopes: Scopes }),
+  querystring: Demands,
   isValidated: false,
   'x-any-path-below': true,
   answers: ANSWERS_IN_SCOPE,
 });
 
+interface VerifyRoute {
+  clock: Pick<Clock, 'now' | 'isTrusted'>;
+}
+
 /**
  * The hottest path. A proxy calls it with its client's own method, headers and perhaps body, so it answers without
  * reading a body.
  */
-export function verifyRoute(app: FastifyInstance, _options: object, done: () => void): void {
+export function verifyRoute(app: FastifyInstance, { clock }: VerifyRoute, done: () => void): void {
   const { principal } = app.auth;
   const forQuery = app.auth.forAudience(audienceOfQuery);
   const forPath = app.auth.forAudience(({ params }) => (params as { audience: string }).audience);
@@ -127,9 +154,16 @@ export function verifyRoute(app: FastifyInstance, _options: object, done: () => 
       url,
       schema,
       config: { group: 'verify' },
-      onRequest: [authenticate, answer],
-      handler: answer,
+      onRequest: [authenticate, answerIfProven],
+      handler: answerIfProven,
     });
+
+  /** The demand comes last: a token that has ended is refused as such, and an outage is 503. */
+  function answerIfProven(request: FastifyRequest, reply: FastifyReply): void {
+    const demand = demandOf(request);
+    if (demand) requireProof(request.callingService ? null : principalOf(request), demand, clock);
+    answer(request, reply);
+  }
 
   add('/api/auth/verify', schema, function authenticate(request, reply) {
     const { audience } = request.query as { audience?: unknown };
@@ -178,6 +212,27 @@ function audienceOfQuery({ query, headers }: FastifyRequest): string | null {
   const [, ...asked] = String(headers['x-forwarded-uri'] ?? '').split('?');
   const isClients = new URLSearchParams(asked.join('?')).has('audience');
   return typeof audience === 'string' && !isClients ? audience : null;
+}
+
+/**
+ * What the proxy demands of the login. Unlike an audience, a demand of the client's own does no harm, because it can only
+ * add to the proxy's. Below the path, the query is its client's and counts for nothing. A slash at the end is no path: a proxy
+ * whose address ends in one would demand nothing without anyone noticing.
+ * @returns null for nothing.
+ * @throws AuthError `insufficient_user_authentication` if it is not understood
+ */
+function demandOf({ query, params }: FastifyRequest): Demand | null {
+  const names = Object.keys(query as object).filter((name) => /^demand_/i.test(name));
+  const { '*': rest = '' } = params as { '*'?: string };
+  if (names.length === 0 || rest !== '') return null;
+  const { demand_acr: acr = null, demand_max_age: maxAge = null } = query as Record<string, unknown>;
+  const isUnderstood =
+    names.every((name) => Object.hasOwn(DEMANDS, name)) &&
+    (acr === null || acr === 'mfa') &&
+    (maxAge === null || (typeof maxAge === 'string' && /^[1-9][0-9]{0,9}$/.test(maxAge)));
+  if (!isUnderstood)
+    throw new AuthError('insufficient_user_authentication', { demand: null, reason: 'demand' });
+  return { acr: acr === 'mfa' ? acr : null, maxAge: maxAge === null ? null : Number(maxAge) };
 }
 
 /** Every header is always sent: a proxy overwrites with it what its client sent. */

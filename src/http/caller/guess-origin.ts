@@ -36,5 +36,6 @@ async function readToken(
   if (token === undefined || request.bearer) return null;
   const identity = await codec.verifySigned(token, 'refresh', 'llt');
   if (typeof identity === 'string') return null;
-  return { userId: identity.userId, tokenId: identity.tokenId, type: identity.type };
+  const { userId, tokenId, type, withFactor } = identity;
+  return { userId, tokenId, type, withFactor };
 }

@@ -135,6 +135,17 @@ export const HEADERS = {
       examples: ['Bearer error="insufficient_scope", scope="orders:read"'],
     },
   },
+  ProofChallenge: {
+    description:
+      'As `Challenge`; or names what is demanded of the login, so that only a new login helps (RFC 9470).',
+    required: true,
+    schema: {
+      type: 'string',
+      pattern:
+        '^Bearer( error="invalid_token"| error="insufficient_user_authentication"(, acr_values="mfa")?(, max_age="[1-9][0-9]*")?)?$',
+      examples: ['Bearer error="insufficient_user_authentication", acr_values="mfa", max_age="300"'],
+    },
+  },
   ServiceChallenge: {
     description:
       'Asks for an id and a secret (RFC 7617), or refuses the token that the service sent instead (RFC 6750).',

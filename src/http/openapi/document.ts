@@ -13,7 +13,7 @@ import {
 } from './refusals.ts';
 import { HEADERS, PARAMETERS, SECURITY_SCHEMES, SERVICE } from './description.ts';
 import { OAuthProblemSchema } from '../oauth-error.ts';
-import { ProblemSchema } from '../problem.ts';
+import { LoginProblemSchema, ProblemSchema } from '../problem.ts';
 
 /** A route's schema: its description, the parts that Fastify validates, and `oauthErrors` of its configuration. */
 export type RouteSchema = Described & { oauthErrors?: boolean } & JsonObject;
@@ -35,7 +35,7 @@ export function completeDocument(
     ([path, operations]) => [path, completePath(path, operations, schemaOf, responses)] as const,
   );
   const hoisted = hoistTitled(
-    { paths: Object.fromEntries(paths), problems: [ProblemSchema, OAuthProblemSchema] },
+    { paths: Object.fromEntries(paths), problems: [ProblemSchema, LoginProblemSchema, OAuthProblemSchema] },
     schemas,
   );
   return withLinks({

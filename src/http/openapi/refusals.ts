@@ -1,7 +1,7 @@
 import type { ErrorCode, FieldError } from '../../domain/errors.ts';
 import { takenErrors } from '../../domain/users/taken.ts';
 import { oauthMembersOf } from '../oauth-error.ts';
-import { PROBLEM_TYPE, PROBLEMS, problemOf } from '../problem.ts';
+import { PROBLEM_TYPE, PROBLEMS, problemOf, secondStepMembers } from '../problem.ts';
 import type { JsonObject } from './json.ts';
 import type { Described } from './operation.ts';
 
@@ -54,6 +54,12 @@ const EXAMPLE_ERRORS: Partial<Record<ErrorCode, FieldError[]>> = {
   external_id_taken: takenErrors(['external_id']),
 };
 
+const EXAMPLE_SECOND_STEP = {
+  loginToken: 'lkl_AAAAAAAAAAcAAAAAAAAAAAAAAAAAAAAAAAABm3ZkFxgq8sT1bYc9AZr3vJ0pXk2mWq8sT1bYc9AZr3vJ0pXk2m',
+  methods: ['totp', 'recovery_code'],
+  expiresAt: Date.UTC(2026, 0, 2, 3, 4, 5, 678),
+} as const;
+
 const EXAMPLE_FORM_ERRORS: FieldError[] = [{ path: '/token', code: 'required', message: 'is required' }];
 
 const EXAMPLE_ID = '3f0c1d52-7a8e-4a44-9a53-5d6f3c1b2a90';
@@ -101,7 +107,7 @@ export function problemResponse(codes: ErrorCode[], speaksOAuth: boolean): JsonO
   const media = {
     schema: {
       allOf: [
-        ref('schemas', speaksOAuth ? 'OAuthProblem' : 'Problem'),
+        ref('schemas', schemaOf(codes, speaksOAuth)),
         {
           type: 'object',
           properties: { status: isRange ? { enum: statuses } : { const: status }, code: { enum: codes } },
@@ -140,11 +146,21 @@ function exampleOf(code: ErrorCode, speaksOAuth: boolean): JsonObject {
   const problem = problemOf(code, EXAMPLE_ID, errors);
   return {
     summary: PROBLEMS[code][1],
-    value: { ...problem, ...(speaksOAuth && isRouted([code]) && oauthMembersOf(code)) },
+    value: {
+      ...problem,
+      ...(code === 'second_factor_required' && secondStepMembers(EXAMPLE_SECOND_STEP)),
+      ...(speaksOAuth && isRouted([code]) && oauthMembersOf(code)),
+    },
   };
 }
 
+function schemaOf(codes: ErrorCode[], speaksOAuth: boolean): string {
+  if (speaksOAuth) return 'OAuthProblem';
+  return codes.includes('second_factor_required') ? 'LoginProblem' : 'Problem';
+}
+
 function challengeOf(codes: ErrorCode[]): string {
+  if (codes.includes('insufficient_user_authentication')) return 'ProofChallenge';
   return codes.includes('invalid_client') ? 'ServiceChallenge' : 'Challenge';
 }
 

@@ -21,7 +21,14 @@ const schema = operation({
     'The session that asks stays. Long-lived tokens stay too, unless `end_long_lived` is true. A reset token of the account becomes invalid. A wrong current password counts as a failed login. A long-lived token may not do this.',
   tags: ['Accounts'],
   security: [{ bearerAuth: [] }],
-  refuses: ['password_refused', 'invalid_credentials', 'token_not_allowed', 'rate_limited', 'overloaded'],
+  refuses: [
+    'password_refused',
+    'invalid_credentials',
+    'token_not_allowed',
+    'login_too_old',
+    'rate_limited',
+    'overloaded',
+  ],
   body: closedBody('PasswordChange', {
     current_password: { ...Password, description: 'The present password' },
     new_password: NewPassword,

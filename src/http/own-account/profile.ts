@@ -87,6 +87,7 @@ const changeSchema = operation({
     'email_taken',
     'invalid_credentials',
     'token_not_allowed',
+    'login_too_old',
     'rate_limited',
     'overloaded',
   ],

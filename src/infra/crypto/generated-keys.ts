@@ -15,15 +15,35 @@ export function generatedSigningKeysDir(dataDir: string): string {
 
 /** The generated refresh secret, base64url. */
 export function generatedRefreshSecret(dataDir: string): string {
-  const file = refreshSecretFile(dataDir);
+  return generatedSecret(refreshSecretFile(dataDir));
+}
+
+/** The generated FACTOR_KEYS: one key, base64url. */
+export function generatedFactorKeys(dataDir: string): string {
+  return generatedSecret(factorKeysFile(dataDir));
+}
+
+function generatedSecret(file: string): string {
   createOnce(file, () => randomBytes(32).toString('base64url'));
   return readFileSync(file, 'utf8');
 }
 
 /** The same, if the service has generated it; null if not. */
 export function existingRefreshSecret(dataDir: string): string | null {
-  const file = refreshSecretFile(dataDir);
+  return contentOf(refreshSecretFile(dataDir));
+}
+
+/** FACTOR_KEYS, likewise. */
+export function existingFactorKeys(dataDir: string): string | null {
+  return contentOf(factorKeysFile(dataDir));
+}
+
+function contentOf(file: string): string | null {
   return existsSync(file) ? readFileSync(file, 'utf8') : null;
+}
+
+function factorKeysFile(dataDir: string): string {
+  return join(dataDir, 'factor-keys');
 }
 
 function refreshSecretFile(dataDir: string): string {

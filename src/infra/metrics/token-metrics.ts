@@ -9,6 +9,7 @@ import {
   READ_THROUGH_OUTCOMES,
   REFRESH_OUTCOMES,
   REVOCATION_CAUSES,
+  SECOND_STEP_OUTCOMES,
   SERVICE_OUTCOMES,
   SERVICE_TOKEN_OUTCOMES,
   SIGNUP_REFUSALS,
@@ -122,6 +123,11 @@ function makeAudited(registry: Registry, signedUp: Counter): (event: AuditEvent)
     'outcome',
     LOGIN_OUTCOMES,
   );
+  const secondSteps = seriesOf(
+    registry.counters('latchkey_second_steps_total', 'Second steps of logins by outcome'),
+    'outcome',
+    SECOND_STEP_OUTCOMES,
+  );
   const created = seriesOf(
     registry.counters('latchkey_tokens_created_total', 'Sessions, LLTs and limited tokens created'),
     'type',
@@ -135,6 +141,8 @@ function makeAudited(registry: Registry, signedUp: Counter): (event: AuditEvent)
   const counters: Partial<Record<AuditEvent['event'], readonly Counter[]>> = {
     'user.signed_up': [signedUp, created.session],
     'session.created': [logIns.success, created.session],
+    'login.factor_asked': [secondSteps.asked],
+    'factor.refused': [secondSteps.wrong],
     'llt.created': [created.llt],
     'limited.created': [created.limited],
     'session.replaced': [revoked.replaced],
@@ -147,6 +155,7 @@ function makeAudited(registry: Registry, signedUp: Counter): (event: AuditEvent)
     if (event.event === 'password.changed' || event.event === 'password.reset')
       revoked.password.inc(event.tokenIds.length);
     if (event.event === 'llt.ended_for_reuse') revoked.reuse_llt.inc(event.tokenIds.length);
+    if (event.event === 'session.created' && event.method) secondSteps[event.method].inc();
     if (event.event === 'login.failed') logIns[event.reason].inc();
     for (const counter of counters[event.event] ?? []) counter.inc();
   };

@@ -68,6 +68,7 @@ const ERASED_USER = {
   changedAt: NOW,
   pending: Prisma.sql`true`,
   deletedAt: NOW,
+  factorSince: NULL,
 } satisfies Record<keyof UserRow, Prisma.Sql | null>;
 
 /** What is left of its tokens, until they are purged: every replica has to learn that they ended. */
@@ -123,6 +124,8 @@ const EXPORTED = {
   // A deleted account is not exported.
   enabledAt: false,
   deletedAt: false,
+  // Its secrets are of this installation's keys.
+  factorSince: false,
 } as const satisfies Record<keyof UserRow, boolean>;
 
 type ExportedRow = Pick<UserRow, Chosen<typeof EXPORTED>>;

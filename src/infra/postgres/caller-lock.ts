@@ -1,4 +1,4 @@
-import type { TokenKey } from '../../domain/principal.ts';
+import type { CallerKey } from '../../domain/principal.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { User } from '../../domain/user.ts';
 import type { Prisma, User as UserRow } from '../../generated/prisma/client.ts';
@@ -11,19 +11,31 @@ import { SERVED_COLUMNS, toUser } from './rows.ts';
  */
 export async function lockUser(tx: Prisma.TransactionClient, userId: number): Promise<LockedUser | null> {
   const [row] = await tx.$queryRaw<UserRow[]>`
-    SELECT ${SERVED_COLUMNS}, password_version AS "passwordVersion"
+    SELECT ${SERVED_COLUMNS}, password_version AS "passwordVersion", enabled_at AS "enabledAt",
+      factor_since AS "factorSince"
     FROM users WHERE id = ${BigInt(userId)} FOR NO KEY UPDATE`;
-  return row ? { user: toUser(row), passwordVersion: row.passwordVersion } : null;
+  if (!row) return null;
+  const { passwordVersion, enabledAt, factorSince } = row;
+  return {
+    user: toUser(row),
+    passwordVersion,
+    enabledAt: enabledAt?.getTime() ?? 0,
+    hasFactor: factorSince !== null,
+  };
 }
 
 export interface LockedUser {
   user: User;
   /** How often its password was changed. */
   passwordVersion: number;
+  /** When it was last enabled again, in milliseconds since 1970; 0 for never. */
+  enabledAt: number;
+  /** Whether a login takes a second factor. */
+  hasFactor: boolean;
 }
 
 /** @throws AuthError `invalid_token` unless the user may act */
-export function requireActive(locked: LockedUser | null): void {
+export function requireActive(locked: LockedUser | null): asserts locked {
   if (locked?.user.disabled !== false)
     throw new AuthError('invalid_token', { reason: locked ? 'disabled' : 'gone' });
 }
@@ -33,19 +45,22 @@ export function requireActive(locked: LockedUser | null): void {
  * operation takes effect only if its caller is good at that moment. Locks the user's row first and then the token rows
  * in the order of ids, as write-behind does; another order could deadlock. `FOR KEY SHARE` is too weak: it lets
  * `revoked_at` change.
- * @throws AuthError `invalid_token`
+ * @throws AuthError `invalid_token`, `login_too_old`
  */
 export async function lockCaller(
   tx: Prisma.TransactionClient,
-  { userId, tokenId }: TokenKey,
+  caller: CallerKey,
   targets: readonly number[] = [],
-): Promise<void> {
-  requireActive(await lockUser(tx, userId));
+): Promise<LockedUser> {
+  const { userId, tokenId } = caller;
+  const user = await lockUser(tx, userId);
+  requireActive(user);
   const locked = await tx.$queryRaw<CallerRow[]>`
     SELECT id, revoked_at AS "revokedAt" FROM tokens
     WHERE user_id = ${BigInt(userId)} AND id = ANY(${[tokenId, ...targets].map(BigInt)})
     ORDER BY id FOR NO KEY UPDATE`;
-  requireLive(locked, tokenId);
+  requireLive(user, locked, caller);
+  return user;
 }
 
 /** A row of a locking statement. */
@@ -54,9 +69,18 @@ export interface CallerRow {
   revokedAt: Date | null;
 }
 
-/** @param locked tokens of the caller's user. @throws AuthError `invalid_token` unless a live caller is among them */
-export function requireLive(locked: readonly CallerRow[], callerId: number): void {
-  const caller = locked.find(({ id }) => Number(id) === callerId);
+/**
+ * @param locked tokens of the caller's user.
+ * @throws AuthError `invalid_token` unless a live caller is among them; `login_too_old` if the change takes the user's
+ * second factor, and the caller's session was opened without one
+ */
+export function requireLive(
+  user: LockedUser | null,
+  locked: readonly CallerRow[],
+  { tokenId, withFactor }: Omit<CallerKey, 'userId'>,
+): void {
+  const caller = locked.find(({ id }) => Number(id) === tokenId);
   if (caller?.revokedAt !== null)
     throw new AuthError('invalid_token', { reason: caller ? 'revoked' : 'gone' });
+  if (user?.hasFactor === true && withFactor === false) throw new AuthError('login_too_old');
 }

@@ -94,6 +94,7 @@ function columnsOf(
     id: KEPT,
     createdAt: KEPT,
     deletedAt: KEPT,
+    factorSince: KEPT,
     passwordHash: KEPT,
     passwordVersion: KEPT,
     importedHash: KEPT,

@@ -25,10 +25,10 @@ export async function endTokens(
   if (caller !== null) requireActive(user);
   const locked = await tx.$queryRaw<CallerRow[]>`
     SELECT id, revoked_at AS "revokedAt" FROM tokens
-    WHERE user_id = ${owner} AND (id = ${BigInt(caller ?? 0)} OR ${isEnding(usedSince, keepsLongLived)})
+    WHERE user_id = ${owner} AND (id = ${BigInt(caller?.tokenId ?? 0)} OR ${isEnding(usedSince, keepsLongLived)})
     ORDER BY id FOR NO KEY UPDATE`;
-  if (caller !== null) requireLive(locked, caller);
-  const keep = keepsCaller ? caller : null;
+  if (caller !== null) requireLive(user, locked, caller);
+  const keep = keepsCaller && caller ? caller.tokenId : null;
   const rows = await tx.$queryRaw<Row[]>`
     UPDATE tokens SET revoked_at = ${new Date(at)}, pending = true, end_reason = ${reason}
     WHERE id = ANY(${locked.map(({ id }) => id)}) AND id <> ${BigInt(keep ?? 0)} AND revoked_at IS NULL

@@ -10,26 +10,34 @@ const MAX_AGE = Prisma.sql`interval '90 days'`;
 const PAGE = 1000;
 
 /** A column for statements on `users`: the fingerprints of the user's known devices. */
-export const KNOWN_CALLERS = Prisma.sql`ARRAY(
-  SELECT client FROM known_devices
-  WHERE user_id = users.id AND last_login_at > now() - ${MAX_AGE}
-  ORDER BY last_login_at DESC LIMIT ${KEPT}
-) AS "knownCallers"`;
+export const KNOWN_CALLERS = knownCallers(Prisma.sql`true`);
+
+/** The same, of those that have logged in with the account's second factor. */
+export const FACTOR_CALLERS = knownCallers(Prisma.sql`with_factor`);
+
+function knownCallers(which: Prisma.Sql): Prisma.Sql {
+  return Prisma.sql`ARRAY(
+    SELECT client FROM known_devices
+    WHERE user_id = users.id AND last_login_at > now() - ${MAX_AGE} AND ${which}
+    ORDER BY last_login_at DESC LIMIT ${KEPT}
+  ) AS "knownCallers"`;
+}
 
 /** The known devices in PostgreSQL; times by its clock. */
 export function makeKnownDeviceStore(prisma: PrismaClient): KnownDeviceStore {
   return {
-    remember: (userId, client) =>
+    remember: (userId, client, withFactor) =>
       mapDatabaseErrors(async () => {
         const id = BigInt(userId);
         // Skips an account that is deleted meanwhile, and rows locked by concurrent logins: two logins of one user
         // must not wait for each other.
         await prisma.$executeRaw`
           WITH noted AS (
-            INSERT INTO known_devices (user_id, client, last_login_at)
-            SELECT id, ${client}, clock_timestamp() FROM users
+            INSERT INTO known_devices (user_id, client, last_login_at, with_factor)
+            SELECT id, ${client}, clock_timestamp(), ${withFactor} AND factor_since IS NOT NULL FROM users
             WHERE id = ${id} AND deleted_at IS NULL FOR KEY SHARE
-            ON CONFLICT (user_id, client) DO UPDATE SET last_login_at = excluded.last_login_at
+            ON CONFLICT (user_id, client) DO UPDATE SET
+              last_login_at = excluded.last_login_at, with_factor = known_devices.with_factor OR excluded.with_factor
             RETURNING 1
           ), surplus AS (
             SELECT client FROM known_devices

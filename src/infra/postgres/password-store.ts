@@ -22,7 +22,7 @@ export function makePasswordStore(prisma: PrismaClient): PasswordStore {
           const { ended } = await endTokens(tx, caller.userId, {
             ...ending,
             reason: 'password',
-            caller: caller.tokenId,
+            caller,
             keepsCaller: true,
             keepsLongLived,
           });

@@ -74,3 +74,16 @@ export async function purgeDeletedUsers(prisma: PrismaClient, deletedBefore: num
     );
   }
 }
+
+/**
+ * Deletes second factors that were set up more than a day ago, and never confirmed.
+ * @throws AuthError `unavailable`
+ */
+export async function purgeSetUps(prisma: PrismaClient): Promise<void> {
+  await mapDatabaseErrors(
+    () => prisma.$executeRaw`
+      DELETE FROM factors WHERE id IN (
+        SELECT id FROM factors WHERE confirmed_at IS NULL AND created_at < now() - interval '1 day'
+        FOR UPDATE SKIP LOCKED)`,
+  );
+}

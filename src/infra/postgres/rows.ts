@@ -28,6 +28,7 @@ export const USER_COLUMNS = {
   changedAt: 'changed_at',
   pending: 'pending',
   deletedAt: 'deleted_at',
+  factorSince: 'factor_since',
 } as const satisfies Record<keyof UserRow, string>;
 
 /** The address as its owner gave it, in SQL (`givenAddress` of domain/address.ts). */
@@ -81,6 +82,7 @@ const SERVED = {
   changedAt: false,
   pending: false,
   deletedAt: false,
+  factorSince: false,
 } as const satisfies Record<keyof UserRow, boolean>;
 
 /** What a TokenRecord holds. The rest is only written, or read by statements of its own. */

@@ -15,6 +15,7 @@ import { makeBatch } from '../turn.ts';
 import type { Postgres } from './client.ts';
 import { lockCaller, lockUser, requireActive } from './caller-lock.ts';
 import { endTokens, findEnded, openTokens, openTokensOf, writeEnds, type OpenToken } from './ended-tokens.ts';
+import { useProof } from './factor-store.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { inTransaction, prepare } from './prepared.ts';
 import { OWNED_COLUMNS, toRecord, userOf, type OwnedRow } from './rows.ts';
@@ -38,9 +39,16 @@ export function makeTokenStore(
         prisma.$transaction(async (tx) => {
           const locked = await lockUser(tx, userId);
           if (locked?.user.disabled !== false) return null;
-          const { passwordVersion = locked.passwordVersion } = limits;
-          if (passwordVersion !== locked.passwordVersion)
+          const {
+            passwordVersion = locked.passwordVersion,
+            enabledAt = locked.enabledAt,
+            proof = null,
+          } = limits;
+          // What was proved before a change of the password, or before the account was disabled, is void.
+          if (passwordVersion !== locked.passwordVersion || enabledAt !== locked.enabledAt)
             throw new AuthError('invalid_credentials', { reason: 'password' });
+          if (locked.hasFactor && !proof) throw new AuthError('second_factor_required');
+          if (proof) await useProof(tx, userId, proof, session.createdAt);
           const open = await openTokens(inTransaction(tx), userId);
           const replaced = await makeRoom(tx, open, limits, session.createdAt);
           await writeEnds(tx, open, lifetimes, session.createdAt);
@@ -53,7 +61,8 @@ export function makeTokenStore(
     addLongLived: (userId, token, limit) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
-          if (token.createdBy) await lockCaller(tx, { userId, tokenId: token.createdBy.sessionId });
+          const { createdBy } = token;
+          if (createdBy) await lockCaller(tx, { ...createdBy, userId, tokenId: createdBy.sessionId });
           else requireActive(await lockUser(tx, userId));
           const open = await openTokens(inTransaction(tx), userId);
           const isGood = ({ type, revokedAt, expiresAt }: OpenToken) =>
@@ -78,7 +87,7 @@ export function makeTokenStore(
     revokeByCaller: (caller, id, at, type) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
-          await lockCaller(tx, caller, [id]);
+          await lockCaller(tx, { ...caller, withFactor: null }, [id]);
           return revokeOne(tx, { userId: caller.userId, tokenId: id }, { at, type, reason: 'logout' });
         }),
       ),

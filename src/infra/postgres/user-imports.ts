@@ -1,3 +1,5 @@
+import type { SecretBox } from '../../domain/factors/ports.ts';
+import { TOTP_NAME } from '../../domain/factors/factor.ts';
 import { canonicalAddress, storedAddress, type StoredAddress } from '../../domain/address.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import { UNIQUE_FIELDS, type UniqueField } from '../../domain/users/taken.ts';
@@ -73,6 +75,7 @@ export async function refusedBetween(
 
 /**
  * Adds the accounts of a batch and notes its progress, in one commit.
+ * @param seal encrypts the secrets of authenticator apps.
  * @returns the refused lines, in order; null if another process imports the same file.
  * @throws AuthError `unavailable`
  */
@@ -81,6 +84,7 @@ export async function importBatch(
   fileHash: Uint8Array,
   batch: ImportBatch,
   reserved: ReservedHashes,
+  seal: SecretBox['seal'],
 ): Promise<RefusedLine[] | null> {
   const hash = new Uint8Array(fileHash);
   return mapDatabaseErrors(() =>
@@ -88,7 +92,7 @@ export async function importBatch(
       const [progress] = await tx.$queryRaw<{ lines: number }[]>`
         SELECT lines FROM user_imports WHERE file_hash = ${hash} FOR UPDATE`;
       if (progress?.lines !== batch.doneBefore) return null;
-      const taken = await addUsers(tx, batch.users, reserved);
+      const taken = await addUsers(tx, batch.users, reserved, seal);
       const refused = [...batch.refused, ...taken].sort((one, other) => one.line - other.line);
       await noteLines(tx, hash, batch, refused);
       return refused;
@@ -126,6 +130,7 @@ async function addUsers(
   tx: Prisma.TransactionClient,
   lines: UserLine[],
   reserved: ReservedHashes,
+  seal: SecretBox['seal'],
 ): Promise<RefusedLine[]> {
   await lockSpellings(
     tx,
@@ -140,6 +145,7 @@ async function addUsers(
     taken,
   );
   const added = await insertUsers(tx, free);
+  await insertFactors(tx, free, added, seal);
   const lost = free.filter(({ user }) => !added.has(user.username));
   for (const [line, problem] of await takenLines(tx, lost)) taken.set(line, problem);
   // The account with this name may have been deleted meanwhile.
@@ -248,14 +254,15 @@ const IMPORTED = {
   pending: DEFAULT,
   enabledAt: DEFAULT,
   deletedAt: DEFAULT,
+  factorSince: Prisma.sql`CASE WHEN has_factor THEN now() END`,
 } satisfies Record<keyof UserRow, Prisma.Sql | null>;
 
 const WRITTEN = Object.entries(IMPORTED).flatMap(([key, value]) =>
   value === DEFAULT ? [] : [{ column: Prisma.raw(USER_COLUMNS[key as keyof UserRow]), value }],
 );
 
-/** @returns the usernames of the accounts that were added. */
-async function insertUsers(tx: Prisma.TransactionClient, lines: UserLine[]): Promise<Set<string>> {
+/** @returns the ids of the accounts that were added, by their usernames. */
+async function insertUsers(tx: Prisma.TransactionClient, lines: UserLine[]): Promise<Map<string, bigint>> {
   const rows = lines.map(({ line, user }) => ({
     line,
     username: user.username,
@@ -270,15 +277,35 @@ async function insertUsers(tx: Prisma.TransactionClient, lines: UserLine[]): Pro
     roles: user.roles,
     disabled: user.disabled,
     email_verified: user.emailVerified,
+    has_factor: user.totpSecret !== null,
   }));
-  const added = await tx.$queryRaw<{ username: string }[]>`
+  const added = await tx.$queryRaw<{ id: bigint; username: string }[]>`
     INSERT INTO users (${Prisma.join(WRITTEN.map(({ column }) => column))})
     SELECT ${Prisma.join(WRITTEN.map(({ value }) => value))}
     FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS row (line int, username text, skeleton text,
       email text, email_given text, email_key text, name text, external_id text, hash text, imported_hash text,
-      imported_cost text, created_at timestamptz, roles jsonb, disabled boolean, email_verified boolean)
-    ORDER BY line ON CONFLICT DO NOTHING RETURNING username`;
-  return new Set(added.map(({ username }) => username));
+      imported_cost text, created_at timestamptz, roles jsonb, disabled boolean, email_verified boolean,
+      has_factor boolean)
+    ORDER BY line ON CONFLICT DO NOTHING RETURNING id, username`;
+  return new Map(added.map(({ id, username }) => [username, id]));
+}
+
+/** Confirmed: their users have the app already. Recovery codes they make themselves. */
+async function insertFactors(
+  tx: Prisma.TransactionClient,
+  lines: UserLine[],
+  added: ReadonlyMap<string, bigint>,
+  seal: SecretBox['seal'],
+): Promise<void> {
+  const now = new Date();
+  const data = lines.flatMap(({ user: { username, totpSecret } }) => {
+    const userId = added.get(username);
+    if (userId === undefined || totpSecret === null) return [];
+    const { keyId, secret } = seal(Number(userId), totpSecret);
+    const times = { createdAt: now, confirmedAt: now };
+    return [{ userId, type: 'totp', name: TOTP_NAME, ...times, keyId, secret: new Uint8Array(secret) }];
+  });
+  if (data.length > 0) await tx.factor.createMany({ data });
 }
 
 function addressFields({ email, emailGiven, emailKey }: StoredAddress) {

@@ -144,9 +144,10 @@ export function makeUserStore(
 async function findAccount(prisma: PrismaClient, where: Prisma.Sql): Promise<OwnAccount | null> {
   const [row] = await prisma.$queryRaw<(UserRow & { knownCallers: string[] })[]>`
     SELECT ${SERVED_COLUMNS}, ${GIVEN_ADDRESS} AS email, ${STORED_HASH} AS "passwordHash", password_version AS "passwordVersion",
-      ${KNOWN_CALLERS}
+      enabled_at AS "enabledAt", ${KNOWN_CALLERS}
     FROM users WHERE ${where}`;
   if (!row) return null;
   const { email, passwordHash, passwordVersion, knownCallers } = row;
-  return { user: toUser(row), email, passwordHash, passwordVersion, knownCallers };
+  const enabledAt = row.enabledAt?.getTime() ?? 0;
+  return { user: toUser(row), email, passwordHash, passwordVersion, enabledAt, knownCallers };
 }

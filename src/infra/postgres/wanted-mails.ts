@@ -95,7 +95,7 @@ export function makeMailStore(
     wantVerification: (caller) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
-          await lockCaller(tx, caller);
+          await lockCaller(tx, { ...caller, withFactor: null });
           const id = BigInt(caller.userId);
           const { emailVerifiedAt } = await tx.user.findUniqueOrThrow({
             where: { id },

@@ -3,7 +3,7 @@ import { makeExchange } from '../../../src/domain/access-tokens/exchange.ts';
 import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { aClock } from '../../support/clock.ts';
-import { aUser } from '../../support/token.ts';
+import { aUser, NO_FACTOR } from '../../support/token.ts';
 import { UNOBSERVED } from '../../support/unobserved.ts';
 
 const SID = 11;
@@ -17,8 +17,7 @@ function aService({ verdict = null as AuthError | null, roles = [] as string[], 
   const exchange = makeExchange({
     verify: (bearer) => {
       if (verdict) return Promise.reject(verdict);
-      const { tokenId, generation } = bearer;
-      return Promise.resolve({ user, tokenId, type: 'access', generation, createdAt: 1 });
+      return Promise.resolve({ ...bearer, user, type: 'access', createdAt: 1 });
     },
     services: {
       hasAudience: (audience) =>
@@ -37,6 +36,7 @@ function aService({ verdict = null as AuthError | null, roles = [] as string[], 
     generation: GENERATION,
     expiresAt: now + 900,
     type: 'access' as const,
+    ...NO_FACTOR,
   };
   const ask = (
     of: Parameters<typeof exchange>[0] = subject,
@@ -64,6 +64,9 @@ test('the claims are those of the session, and name who asked', async (t) => {
   t.match(byService, { client_id: 'lkc_shop', act: { sub: 'lkc_shop' } });
   t.not(byService.jti, claims.jti);
   t.strictSame(outcomes, ['issued', 'issued']);
+
+  const proof = { auth_time: 1_795_000_000, acr: 'mfa', amr: ['pwd', 'otp', 'mfa'] };
+  t.match(await ask({ ...subject, withFactor: true, authTime: proof.auth_time }), proof);
 });
 
 test('a token lives no longer than its subject, and at least a second', async (t) => {

@@ -3,9 +3,9 @@ import { makeIntrospect } from '../../../src/domain/access-tokens/introspect.ts'
 import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import type { ServiceBearer } from '../../../src/domain/principal.ts';
-import { aUser } from '../../support/token.ts';
+import { aUser, NO_FACTOR } from '../../support/token.ts';
 
-const ACCESS = { type: 'access', userId: 7, tokenId: 11, generation: 5 } as const;
+const ACCESS = { type: 'access', userId: 7, tokenId: 11, generation: 5, ...NO_FACTOR } as const;
 const SERVICE: ServiceBearer = {
   type: 'service',
   serviceId: 'lkc_shop',

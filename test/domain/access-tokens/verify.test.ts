@@ -1,7 +1,7 @@
 import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { test } from 'tap';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
-import { makeVerify, refusalOf } from '../../../src/domain/access-tokens/verify.ts';
+import { makeVerify, refusalOf, requireProof } from '../../../src/domain/access-tokens/verify.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { makeEndForReuse } from '../../../src/domain/sessions/end-for-reuse.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
@@ -9,7 +9,7 @@ import { withReadThrough } from '../../../src/domain/tokens/read-through.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
-import { aUser } from '../../support/token.ts';
+import { aUser, NO_FACTOR } from '../../support/token.ts';
 import { UNOBSERVED } from '../../support/unobserved.ts';
 
 async function aService({ maxAge = 0, away = false } = {}) {
@@ -46,9 +46,10 @@ async function aService({ maxAge = 0, away = false } = {}) {
     audit,
     observe: { ...UNOBSERVED, verification: (type, outcome) => counted.push(`${type} ${outcome}`) },
   });
-  const access = { userId: 1, tokenId: added?.id ?? 0, generation, type: 'access' } as const;
+  const opened = { withFactor: true, authTime: Math.floor(createdAt / 1000) };
+  const access = { userId: 1, tokenId: added?.id ?? 0, generation, type: 'access', ...opened } as const;
   const exchanged = { ...access, type: 'exchanged' } as const;
-  const longLived = { userId: 1, tokenId: llt ?? 0, generation: 0, type: 'llt' } as const;
+  const longLived = { userId: 1, tokenId: llt ?? 0, generation: 0, type: 'llt', ...NO_FACTOR } as const;
   const bearers = { access, exchanged, longLived };
   return {
     clock,
@@ -70,12 +71,13 @@ const invalid = { name: 'AuthError', code: 'invalid_token' };
 test('a good token names its owner and its record', async (t) => {
   const { clock, user, createdAt, verify, access, longLived, counted, noted } = await aService();
   clock.pass(5000);
+  const { userId, ...ofAccess } = access;
   const { tokenId, generation } = access;
-  t.strictSame(await verify(access, NO_REQUEST), { user, tokenId, type: 'access', generation, createdAt });
-  const ofLongLived = { tokenId: longLived.tokenId, type: 'llt', generation: 0, createdAt };
+  t.strictSame(await verify(access, NO_REQUEST), { user, ...ofAccess, createdAt });
+  const ofLongLived = { tokenId: longLived.tokenId, type: 'llt', generation: 0, createdAt, ...NO_FACTOR };
   t.strictSame(await verify(longLived, NO_REQUEST), { user, ...ofLongLived });
   t.match(noted, [
-    [{ userId: 1, tokenId }, { latest: generation }],
+    [{ userId, tokenId }, { latest: generation }],
     [longLived.tokenId, clock.now()],
   ]);
   t.strictSame(counted, ['access good', 'llt good']);
@@ -181,4 +183,38 @@ test('a session ends at its greatest age; a long-lived token has none', async (t
   await t.rejects(verify(access, NO_REQUEST), { code: 'unavailable' });
   const ofAccess = counted.filter((each) => each.startsWith('access'));
   t.strictSame(ofAccess, ['access good', 'access expired', 'access unavailable']);
+});
+
+test('a login is too long ago by the same rule as an expiry, and only by a clock that is trusted', (t) => {
+  const clock = aClock();
+  const opened = { withFactor: true, authTime: clock.now() / 1000 };
+  const demand = { acr: 'mfa', maxAge: 300 } as const;
+  const insufficient = { code: 'insufficient_user_authentication' };
+  const tooOld = { ...insufficient, reason: 'max_age', demand };
+  clock.pass(304_999);
+  requireProof(opened, demand, clock);
+  clock.pass(1);
+  t.throws(() => {
+    requireProof(opened, demand, clock);
+  }, tooOld);
+  clock.distrust();
+  t.throws(
+    () => {
+      requireProof(opened, demand, clock);
+    },
+    { code: 'unavailable' },
+  );
+  t.throws(
+    () => {
+      requireProof(NO_FACTOR, { acr: null, maxAge: 300 }, clock);
+    },
+    { ...insufficient, reason: 'max_age' },
+  );
+  t.throws(
+    () => {
+      requireProof(null, { acr: 'mfa', maxAge: null }, clock);
+    },
+    { ...insufficient, reason: 'acr' },
+  );
+  t.end();
 });

@@ -184,12 +184,14 @@ test('a known device has its own limit, independent of network and strangers', a
   const known: Record<string, Partial<Guess>> = {
     'device:#device-1-client-work-ada': from({ fingerprints: ['work', 'x'] }),
     'device:#device-1-client-new-ada': from({ fingerprints: ['new', 'home'] }),
-    'device:#device-1-session-5-ada': from({ token: { userId: 1, tokenId: 5, type: 'refresh' } }),
+    'device:#device-1-session-5-ada': from({
+      token: { userId: 1, tokenId: 5, type: 'refresh', withFactor: false },
+    }),
     'device:#device-1-session-6-ada': from({
-      token: { userId: 1, tokenId: 6, type: 'refresh' },
+      token: { userId: 1, tokenId: 6, type: 'refresh', withFactor: false },
       fingerprints: ['home'],
     }),
-    'device:#device-1-llt-ada': from({ token: { userId: 1, tokenId: 7, type: 'llt' } }),
+    'device:#device-1-llt-ada': from({ token: { userId: 1, tokenId: 7, type: 'llt', withFactor: false } }),
   };
   const { done, limited, wrong, right } = limits();
   for (let i = 0; i < 2; i++) await t.rejects(wrong(from({})), { code: 'invalid_credentials' });
@@ -207,7 +209,7 @@ test('a known device has its own limit, independent of network and strangers', a
 
 test('all long-lived tokens of an account count as one device: making them needs no password', async (t) => {
   const { wrong, right } = limits();
-  const llt = (tokenId: number) => from({ token: { userId: 1, tokenId, type: 'llt' } });
+  const llt = (tokenId: number) => from({ token: { userId: 1, tokenId, type: 'llt', withFactor: false } });
   for (const tokenId of [5, 6]) await t.rejects(wrong(llt(tokenId)), { code: 'invalid_credentials' });
   await t.rejects(right(llt(7)), { code: 'rate_limited' });
 });
@@ -217,8 +219,11 @@ test('every other caller is a stranger', async (t) => {
     from({ fingerprints: [] }),
     from({ fingerprints: [''] }),
     from({ fingerprints: ['elsewhere'] }),
-    from({ token: { userId: 2, tokenId: 5, type: 'refresh' } }),
-    { ...from({ fingerprints: ['home'], token: { userId: 1, tokenId: 5, type: 'llt' } }), account: null },
+    from({ token: { userId: 2, tokenId: 5, type: 'refresh', withFactor: false } }),
+    {
+      ...from({ fingerprints: ['home'], token: { userId: 1, tokenId: 5, type: 'llt', withFactor: false } }),
+      account: null,
+    },
   ];
   for (const guess of strangers) {
     const { done, right } = limits({ network: null });

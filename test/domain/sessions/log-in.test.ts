@@ -5,6 +5,7 @@ import { AuthError } from '../../../src/domain/errors.ts';
 import type { Guess, GuessOrigin } from '../../../src/domain/passwords/guessing-limits.ts';
 import { normalisePassword } from '../../../src/domain/passwords/policy.ts';
 import { makeLogIn } from '../../../src/domain/sessions/log-in.ts';
+import { makeOpenSession } from '../../../src/domain/sessions/open-session.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
@@ -12,6 +13,9 @@ import { aUser } from '../../support/token.ts';
 
 const PASSWORD = 'différence engine';
 const OLD = Buffer.from(`old ${PASSWORD}`);
+
+/** The steps of a new hash. */
+const RENEWED = ['hash', `replace 1 old ${PASSWORD} by new ${PASSWORD}`];
 
 const ORIGIN: GuessOrigin = { fingerprints: ['home'], token: null, network: null };
 
@@ -21,8 +25,9 @@ interface Given {
   maxSessions?: number;
   /** SESSION_MAX_AGE in seconds; 0 for none. */
   maxAge?: number;
+  codesLeft?: number;
   /** The step that answers 503. */
-  away?: 'hash' | 'replaceHash' | 'revoke' | 'now' | 'remember' | 'limit';
+  away?: 'hash' | 'replaceHash' | 'revoke' | 'now' | 'remember' | 'limit' | 'factors';
   fault?: Error;
 }
 
@@ -32,6 +37,7 @@ function aService({
   disabled = false,
   maxSessions = 100,
   maxAge = 0,
+  codesLeft = 10,
   away,
   fault,
 }: Given = {}) {
@@ -47,8 +53,39 @@ function aService({
     if (isAway) throw fault ?? new AuthError('unavailable');
     return Promise.resolve();
   };
-  const account = { user: ada, passwordHash: OLD as Uint8Array, passwordVersion: 0, knownCallers: ['work'] };
+  const account = {
+    user: ada,
+    passwordHash: OLD as Uint8Array,
+    passwordVersion: 0,
+    enabledAt: 0,
+    knownCallers: ['work'],
+  };
   const guesses: Guess[] = [];
+  const audit = (event: AuditEvent) => events.push(event);
+  const openSession = makeOpenSession({
+    tokens,
+    revocations: tokens,
+    tokenStates: {
+      preparePut: async (userId) => {
+        await step('now', away === 'now');
+        return tokenStates.preparePut(userId);
+      },
+      put: (...args) => tokenStates.put(...args),
+      revoke: async (key) => {
+        await step(`bury ${key.tokenId}`, away === 'revoke');
+        return tokenStates.revoke(key);
+      },
+    },
+    knownDevices: {
+      remember: async (userId, caller) => {
+        await step(`remember ${userId} ${caller}`, away === 'remember');
+      },
+    },
+    lifetimes: { accessToken: 900, refreshToken: 3600, session: maxAge },
+    maxSessions,
+    clock,
+    audit,
+  });
   const logIn = makeLogIn({
     users: {
       findForLogin: async (name) => {
@@ -63,28 +100,22 @@ function aService({
         account.passwordHash = to;
       },
     },
-    tokens,
-    knownDevices: {
-      remember: async (userId, caller) => {
-        await step(`remember ${userId} ${caller}`, away === 'remember');
+    factors: {
+      findAccount: async (userId) => {
+        await step('find factors', away === 'factors');
+        const factor = { userId, passwordVersion: 0, disabled, enabledAt: 0, knownCallers: [] };
+        const totp = { id: 3, sealed: { keyId: '', secret: new Uint8Array() }, lastStep: 0 };
+        return { ...factor, totp, codesLeft };
       },
     },
+    loginTokens: { issue: (proof) => JSON.stringify(proof) },
+    openSession,
     limitGuess: async (guess, check) => {
       guesses.push(guess);
       if (away === 'limit') throw fault ?? new AuthError('rate_limited', { reason: 'account' });
-      return check(isKnown, 2);
-    },
-    revocations: tokens,
-    tokenStates: {
-      preparePut: async (userId) => {
-        await step('now', away === 'now');
-        return tokenStates.preparePut(userId);
-      },
-      put: (...args) => tokenStates.put(...args),
-      revoke: async (key) => {
-        await step(`bury ${key.tokenId}`, away === 'revoke');
-        return tokenStates.revoke(key);
-      },
+      const result = await check(isKnown, 2);
+      done.push('right');
+      return result;
     },
     hasher: {
       hash: async (password) => {
@@ -106,10 +137,8 @@ function aService({
       await step(`check ${text.split(' ', 1).join()}${hash && !mayOpen ? ', which may not open' : ''}`);
       return text.endsWith(` ${normalisePassword(password)}`);
     },
-    lifetimes: { accessToken: 900, refreshToken: 3600, session: maxAge },
-    maxSessions,
     clock,
-    audit: (event) => events.push(event),
+    audit,
     hashName: (name) => `#${name}`,
   });
   const attempt = (request: Partial<Parameters<typeof logIn>[0]> = {}) =>
@@ -184,8 +213,16 @@ test('an account disabled between password check and session opens none', async 
   const trying = attempt();
   tokens.disable(1);
   await t.rejects(trying, { code: 'invalid_credentials' });
-  t.strictSame(done, ['find ada', 'check old', 'now']);
+  t.strictSame(done, ['find ada', 'check old', 'right', 'now']);
   t.strictSame(events, [{ event: 'login.failed', reason: 'disabled', userId: 1 }]);
+});
+
+test('nor does one that is disabled and enabled again', async (t) => {
+  const { clock, tokens, events, attempt } = aService();
+  const trying = attempt();
+  tokens.enable(1, clock.now());
+  await t.rejects(trying, { code: 'invalid_credentials' });
+  t.strictSame(events, [{ event: 'login.failed', reason: 'password', userId: 1 }]);
 });
 
 test('a password changed between password check and session opens none', async (t) => {
@@ -193,7 +230,7 @@ test('a password changed between password check and session opens none', async (
   const trying = attempt();
   tokens.changePassword(1);
   await t.rejects(trying, { code: 'invalid_credentials' });
-  t.strictSame(done, ['find ada', 'check old', 'now']);
+  t.strictSame(done, ['find ada', 'check old', 'right', 'now']);
   t.strictSame(events, [{ event: 'login.failed', reason: 'password', userId: 1 }]);
   t.strictSame(await tokens.list(1), []);
 
@@ -258,17 +295,49 @@ test('a replaced session whose tombstone cannot be set is left to the sweep', as
 test('a hash with old parameters is renewed after the session opens; others stay', async (t) => {
   const { done, attempt } = aService();
   await attempt();
-  t.strictSame(done, [
-    'find ada',
-    'check old',
-    'now',
-    'remember 1 home',
-    'hash',
-    `replace 1 old ${PASSWORD} by new ${PASSWORD}`,
-  ]);
+  t.strictSame(done, ['find ada', 'check old', 'right', 'now', 'remember 1 home', ...RENEWED]);
   done.length = 0;
   await attempt();
-  t.strictSame(done, ['find ada', 'check new', 'now', 'remember 1 home']);
+  t.strictSame(done, ['find ada', 'check new', 'right', 'now', 'remember 1 home']);
+});
+
+test('an account with a second factor is asked for it, which is no failure of the password', async (t) => {
+  for (const [codesLeft, methods] of [
+    [10, ['totp', 'recovery_code']],
+    [0, ['totp']],
+  ] as const) {
+    const { clock, tokens, events, done, attempt } = aService({ codesLeft });
+    tokens.addFactor(1, { id: 3, codeHash: Buffer.from('x') });
+    const refusal: unknown = await attempt().catch((error: unknown) => error);
+    const issuedAt = clock.now();
+    t.match(refusal, {
+      code: 'second_factor_required',
+      secondStep: {
+        loginToken: JSON.stringify({ userId: 1, passwordVersion: 0, enabledAt: 0, issuedAt }),
+        methods,
+        expiresAt: issuedAt + 300_000,
+      },
+    });
+    t.strictSame(done, ['find ada', 'check old', 'right', 'now', 'find factors', ...RENEWED]);
+    t.strictSame(events, [{ event: 'login.factor_asked', userId: 1 }]);
+    t.strictSame(await tokens.list(1), []);
+    await t.rejects(attempt({ password: 'analytical engine' }), { code: 'invalid_credentials' });
+  }
+});
+
+test('a factor that is added between password check and session is asked for too', async (t) => {
+  const { tokens, attempt } = aService();
+  const trying = attempt();
+  tokens.addFactor(1, { id: 3, codeHash: Buffer.from('x') });
+  await t.rejects(trying, { code: 'second_factor_required' });
+  t.strictSame(await tokens.list(1), []);
+});
+
+test('if the factors cannot be read, the login opens no session', async (t) => {
+  const { tokens, events, attempt } = aService({ away: 'factors' });
+  tokens.addFactor(1, { id: 3, codeHash: Buffer.from('x') });
+  await t.rejects(attempt(), { code: 'unavailable' });
+  t.strictSame([events, await tokens.list(1)], [[], []]);
 });
 
 test('a login succeeds if its hash cannot be renewed, but a bug surfaces', async (t) => {

@@ -47,14 +47,14 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
   });
   const present = (of: number, { caller = 'home', inside = 0, userId = 1 } = {}) =>
     refresh({
-      identity: { userId, tokenId, generation: of },
+      identity: { userId, tokenId, generation: of, withFactor: true },
       caller,
       receivedAt: clock.monotonic() - inside,
       from: NO_REQUEST,
     });
   /** A long-lived token that the session created with a pair of this generation. */
   const create = async (of: number) => {
-    const createdBy = { sessionId: tokenId, generation: of };
+    const createdBy = { sessionId: tokenId, withFactor: false, generation: of };
     const token = { name: 'Kitchen', createdAt: clock.now(), kid: 'a key', createdBy };
     return (await tokens.addLongLived(1, token, 9)) ?? 0;
   };
@@ -78,7 +78,8 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
 test('a refresh token is exchanged for the next pair', async (t) => {
   const { clock, user, tokenStates, generation, createdAt, key, present } = await aService();
   const grant = await present(generation);
-  t.strictSame(grant, { user, createdAt, tokenId: key.tokenId, generation: grant.generation });
+  const { tokenId } = key;
+  t.strictSame(grant, { user, createdAt, tokenId, generation: grant.generation, withFactor: true });
   t.ok(grant.generation >= clock.now() * 1000, 'its generation is its time of issue');
   t.match(await tokenStates.checkAccess(key, generation), { outcome: 'superseded' });
   t.match(await tokenStates.checkAccess(key, grant.generation), { outcome: 'good' });

@@ -11,28 +11,36 @@ import {
   sessionExpiry,
   usedSince,
 } from '../../../src/domain/tokens/claims.ts';
+import { NO_FACTOR } from '../../support/token.ts';
 
-const identity = { userId: 7, tokenId: 11, generation: 1_795_000_000_999_999 };
+const key = { userId: 7, tokenId: 11, generation: 1_795_000_000_999_999 };
+const identity = { ...key, withFactor: false };
 const lifetimes = { accessToken: 900, refreshToken: 2_592_000, session: 0 };
 const createdAt = 1_794_000_000_999;
 const IAT = 1_795_000_000;
+const AUTH_TIME = 1_794_000_000;
+const AMR = ['pwd', 'otp', 'mfa'];
 
 test('the claims of a pair follow from its generation', (t) => {
   const base = { sub: '7', sid: 11, gen: identity.generation, jti: '11.1795000000999999', iat: IAT };
   const roles = ['editor', 'billing:read'];
   t.strictSame(pairClaims(identity, createdAt, lifetimes, roles), {
-    access: { ...base, exp: IAT + 900, roles },
+    access: { ...base, exp: IAT + 900, auth_time: AUTH_TIME, roles },
     refresh: { ...base, exp: IAT + 2_592_000 },
   });
   t.strictSame(
     pairClaims(identity, createdAt, lifetimes, []).access,
-    { ...base, exp: IAT + 900 },
+    { ...base, exp: IAT + 900, auth_time: AUTH_TIME },
     'no claim for none',
   );
   t.strictSame(
     pairClaims(identity, createdAt, lifetimes, roles),
     pairClaims({ ...identity }, createdAt, lifetimes, [...roles]),
   );
+  t.strictSame(pairClaims({ ...identity, withFactor: true }, createdAt, lifetimes, []), {
+    access: { ...base, exp: IAT + 900, auth_time: AUTH_TIME, acr: 'mfa', amr: AMR },
+    refresh: { ...base, exp: IAT + 2_592_000, amr: AMR },
+  });
   t.end();
 });
 
@@ -51,29 +59,37 @@ test('a long-lived token has no generation, and an expiry only on request', (t) 
   t.strictSame(longLivedClaims(7, 12, 1_795_000_000_999, null), claims);
   const expiring = longLivedClaims(7, 12, 1_795_000_000_999, 1_795_000_060_000);
   t.strictSame(expiring, { ...claims, exp: IAT + 60 });
-  const read = { userId: 7, tokenId: 12, generation: 0, expiresAt: IAT + 60 };
+  const read = { userId: 7, tokenId: 12, generation: 0, expiresAt: IAT + 60, ...NO_FACTOR };
   t.strictSame(readClaims({ ...expiring }, 'llt'), read);
   t.end();
 });
 
 test('issued claims can be read back', (t) => {
   const { access, refresh } = pairClaims(identity, createdAt, lifetimes, ['editor']);
-  t.strictSame(readClaims({ ...access }, 'access'), { ...identity, expiresAt: IAT + 900 });
-  t.strictSame(readClaims({ ...refresh }, 'refresh'), { ...identity, expiresAt: IAT + 2_592_000 });
+  const authTime = AUTH_TIME;
+  t.strictSame(readClaims({ ...access }, 'access'), { ...identity, authTime, expiresAt: IAT + 900 });
+  t.strictSame(readClaims({ ...refresh }, 'refresh'), {
+    ...key,
+    ...NO_FACTOR,
+    expiresAt: IAT + 2_592_000,
+  });
+  const proven = pairClaims({ ...key, withFactor: true }, createdAt, lifetimes, []);
+  t.match(readClaims({ ...proven.access }, 'access'), { withFactor: true, authTime });
+  t.match(readClaims({ ...proven.refresh }, 'refresh'), { withFactor: true, authTime: null });
   const longLived = longLivedClaims(7, 12, createdAt, null);
   t.strictSame(readClaims({ ...longLived }, 'llt'), {
     userId: 7,
     tokenId: 12,
     generation: 0,
     expiresAt: null,
+    ...NO_FACTOR,
   });
   const greatest = Number.MAX_SAFE_INTEGER;
-  const ids = { userId: greatest, tokenId: greatest, generation: greatest };
+  const ids = { ...identity, userId: greatest, tokenId: greatest, generation: greatest };
   const far = pairClaims(ids, createdAt, lifetimes, []);
   t.strictSame(readClaims({ ...far.access }, 'access'), {
-    userId: greatest,
-    tokenId: greatest,
-    generation: greatest,
+    ...ids,
+    authTime,
     expiresAt: far.access.exp,
   });
   t.end();
@@ -88,7 +104,8 @@ test('a token expires with its claim plus the tolerance, to the millisecond', (t
 });
 
 test('claims of another shape are refused', (t) => {
-  const access: Record<string, unknown> = { ...pairClaims(identity, createdAt, lifetimes, []).access };
+  const proven = pairClaims({ ...key, withFactor: true }, createdAt, lifetimes, []);
+  const access: Record<string, unknown> = { ...proven.access };
   t.ok(readClaims(access, 'access'));
   const longLived = { ...longLivedClaims(7, 12, createdAt, null) };
   t.equal(readClaims(longLived, 'access'), null);
@@ -114,6 +131,18 @@ test('claims of another shape are refused', (t) => {
     jti: [undefined, '', '11', '11.5', `12.${identity.generation}`, 11],
     iat: [undefined, '5', null, 1.5, 2 ** 53, 1e300],
     exp: [undefined, '5', null, 1.5, 2 ** 53, 1e300],
+    auth_time: [undefined, '5', null, 0, -1, 1.5, 2 ** 53],
+    acr: [undefined, null, '', 'other', 'MFA', ['mfa']],
+    amr: [
+      undefined,
+      null,
+      'mfa',
+      [],
+      AMR.slice(1),
+      [...AMR, 'hwk'],
+      [...AMR].reverse(),
+      { ...AMR, length: 3 },
+    ],
   };
   t.strictSame(Object.keys(spoilt).sort(), Object.keys(access).sort(), 'every claim');
   for (const [claim, values] of Object.entries(spoilt)) {
@@ -129,16 +158,33 @@ test('claims of another shape are refused', (t) => {
     { sub: 7 },
     { exp: '5' },
     { exp: null },
+    { auth_time: AUTH_TIME },
+    { acr: 'mfa', amr: AMR },
   ]) {
     t.equal(readClaims({ ...longLived, ...spoiltClaims }, 'llt'), null, JSON.stringify(spoiltClaims));
   }
+  const refresh: Record<string, unknown> = { ...proven.refresh };
+  t.ok(readClaims(refresh, 'refresh'));
+  for (const spoiltClaims of [{ amr: ['mfa'] }, { acr: 'mfa' }, { auth_time: AUTH_TIME }])
+    t.equal(readClaims({ ...refresh, ...spoiltClaims }, 'refresh'), null, JSON.stringify(spoiltClaims));
+  t.end();
+});
+
+test('a token of 1.0.0 says nothing of its login, and is read', (t) => {
+  const { auth_time, ...access } = pairClaims(identity, createdAt, lifetimes, []).access;
+  t.equal(auth_time, AUTH_TIME);
+  t.match(readClaims(access, 'access'), { ...key, ...NO_FACTOR });
   t.end();
 });
 
 test('an exchanged token is told by its random id', (t) => {
   const { access } = pairClaims(identity, createdAt, lifetimes, []);
   const exchanged = { ...access, jti: 'Aa0_-'.repeat(5).slice(3) };
-  t.strictSame(readClaims(exchanged, 'exchanged'), { ...identity, expiresAt: IAT + 900 });
+  t.strictSame(readClaims(exchanged, 'exchanged'), {
+    ...identity,
+    authTime: AUTH_TIME,
+    expiresAt: IAT + 900,
+  });
   t.equal(readClaims(exchanged, 'access'), null);
   for (const jti of [access.jti, `.${exchanged.jti}`, `${exchanged.jti}.`, 'A', [exchanged.jti]])
     t.equal(readClaims({ ...exchanged, jti }, 'exchanged'), null, String(jti));

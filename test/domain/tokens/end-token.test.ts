@@ -4,7 +4,7 @@ import type { Caller } from '../../../src/domain/principal.ts';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
 import type { ServiceIdentity } from '../../../src/domain/services/registered-service.ts';
 import { makeEndToken } from '../../../src/domain/tokens/end-token.ts';
-import { aUser } from '../../support/token.ts';
+import { aUser, NO_FACTOR } from '../../support/token.ts';
 
 function aWorld({ exists, isRepeat = false }: { exists: boolean; isRepeat?: boolean }) {
   const asked: unknown[] = [];
@@ -59,7 +59,8 @@ test('a token without a record is invalid', async (t) => {
 });
 
 function aCaller(type: Caller['type']): Caller {
-  return { user: aUser({ id: 7 }), tokenId: 11, type, generation: 5, createdAt: 0, checkedAfterBody: true };
+  const session = { tokenId: 11, generation: 5, createdAt: 0, ...NO_FACTOR };
+  return { user: aUser({ id: 7 }), type, ...session, checkedAfterBody: true };
 }
 
 test('a session ends another token of its owner; an LLT cannot', async (t) => {

@@ -28,7 +28,7 @@ function aService({ away = '', isChanged = true } = {}) {
     },
     confirmPassword: async (caller, password) => {
       await step('confirm', caller.tokenId, password);
-      const secrets = { passwordHash: new Uint8Array(1), passwordVersion: 4, knownCallers: [] };
+      const secrets = { passwordHash: new Uint8Array(1), passwordVersion: 4, enabledAt: 0, knownCallers: [] };
       return { user, email: 'ada@example.com', ...secrets };
     },
     tokenStates: {

@@ -11,6 +11,8 @@ const readLine = makeReadLine({
     value === 'good'
       ? { ok: true, value: { passwordHash: Buffer.from('hash') } }
       : { ok: false, message: 'is not a hash' },
+  readTotpSecret: (value) =>
+    value === 'short' ? { ok: false, message: 'is too short' } : { ok: true, value: null },
   now: () => NOW,
 });
 const read = (line: unknown) => readLine(Buffer.from(typeof line === 'string' ? line : JSON.stringify(line)));
@@ -28,6 +30,7 @@ test('a line has the four fields, and the optional ones their defaults', (t) => 
       roles: [],
       disabled: false,
       emailVerified: false,
+      totpSecret: null,
     },
   });
   const all = {
@@ -66,6 +69,7 @@ test('every problem of a line is named by its field, without a value', (t) => {
     [{ ...GOOD, email: 'secret' }, /^email must be an e-mail address$/],
     [{ ...GOOD, password_hash: 'secret' }, /^password_hash is not a hash$/],
     [{ ...GOOD, password: 'secret' }, /^holds 1 unknown fields; known are username, /],
+    [{ ...GOOD, totp_secret: 'short' }, /^totp_secret is too short$/],
     [{ ...GOOD, roles: 'a' }, /^roles must be a list$/],
     [{ ...GOOD, roles: null, disabled: 1 }, /^disabled must be true or false$/],
     [{ ...GOOD, disabled: 'no', email_verified: null }, /^disabled must .*; email_verified must/],
@@ -85,7 +89,7 @@ test('every problem of a line is named by its field, without a value', (t) => {
   for (const [line, expected] of problems) {
     const result = read(line);
     t.match(result, { ok: false, problem: expected }, JSON.stringify(line));
-    t.notMatch(JSON.stringify(result), /secret/);
+    t.notMatch(JSON.stringify(result).replace('totp_secret', ''), /secret/);
   }
   t.match(readLine(Buffer.from([0x7b, 0xff, 0x7d])), { ok: false, problem: 'is not UTF-8' });
   t.end();

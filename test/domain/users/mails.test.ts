@@ -6,7 +6,7 @@ import { hashOneTimeToken } from '../../../src/domain/passwords/one-time-token.t
 import type { Caller } from '../../../src/domain/principal.ts';
 import { makeMails } from '../../../src/domain/users/mails.ts';
 import type { TakenMail } from '../../../src/domain/users/wanted-mail.ts';
-import { aUser } from '../../support/token.ts';
+import { aUser, NO_FACTOR } from '../../support/token.ts';
 
 const TOKEN = 'lkv_secret';
 const ADDRESS = { email: 'ada@example.com', verified: false };
@@ -18,6 +18,7 @@ const MAILER = {
 };
 
 const aCaller = (type: 'access' | 'llt' = 'access', id = 7): Caller => ({
+  ...NO_FACTOR,
   user: { ...aUser(), id },
   tokenId: 11,
   type,

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { anAccount, type Pair } from '../../support/client.ts';
+import { sql } from '../../support/sql.ts';
 import type { ObservedReplica, ObservedSite } from './observed-site.ts';
 import { RETRY_WINDOW, USUAL } from './observed-site.ts';
 import { expect, pairFrom } from './ordinary-day.ts';
@@ -33,6 +34,24 @@ export async function guessedPasswords(site: ObservedSite, { url }: ObservedRepl
   const limited = answers.filter(({ status }) => status === 429).length;
   expect(700, limited + answers.filter(({ status }) => status === 401).length);
   await site.fire(USUAL, 'LatchkeyLoginGuessing', 'LatchkeyRateLimited');
+}
+
+/** Knows a password, and tries codes until the account's budget is used up, and beyond. */
+export async function guessedCodes(site: ObservedSite, { url }: ObservedReplica): Promise<void> {
+  const { signUp, logIn, completeLogin } = visitor(url, '198.51.100.4');
+  const account = anAccount();
+  const { user } = await signUp(account);
+  await sql(
+    site.postgres.url(),
+    `WITH codes AS (INSERT INTO recovery_codes VALUES (${user.id}, '\\x00'))
+    UPDATE users SET factor_since = now() WHERE id = ${user.id}`,
+  );
+  const first = (await (await logIn(account.username)).json()) as { login_token: string };
+  const answers = await times(40, () => completeLogin(first.login_token, '000000'));
+  const limited = answers.filter(({ status }) => status === 429).length;
+  expect(40, limited + answers.filter(({ status }) => status === 401).length);
+  expect(20, limited);
+  await site.fire(USUAL, 'LatchkeyCodesGuessed');
 }
 
 export async function fakeTokens(site: ObservedSite, { url }: ObservedReplica): Promise<void> {

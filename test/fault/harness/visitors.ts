@@ -6,6 +6,8 @@ import { forge } from '../../support/tokens.ts';
 export interface Visitor {
   signUp: (account?: ReturnType<typeof anAccount>) => Promise<Pair>;
   logIn: (username: string, password?: string) => Promise<Response>;
+  /** The second step of a login, with a code of an app. */
+  completeLogin: (loginToken: string, code: string) => Promise<Response>;
   refresh: (token: string, userAgent?: string) => Promise<Response>;
   verify: (token: string) => Promise<number>;
   /** Any other request with a token. */
@@ -36,6 +38,8 @@ export function visitor(url: string, address: string): Visitor {
     },
     logIn: (username, password = 'difference engine') =>
       send('POST', '/api/auth', { body: { username, password } }),
+    completeLogin: (login_token, code) =>
+      send('POST', '/api/auth/second-factor', { body: { login_token, code } }),
     refresh: (token, userAgent = 'Firefox') =>
       send('GET', '/api/auth/refresh', { headers: { ...bearer(token), 'user-agent': userAgent } }),
     verify: async (token) => (await send('GET', '/api/auth/verify', { headers: bearer(token) })).status,

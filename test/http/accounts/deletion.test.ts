@@ -2,6 +2,7 @@ import { test } from 'tap';
 import { aManager } from '../../support/accounts.ts';
 import { buildTestApp } from '../../support/app.ts';
 import { anAccount, call, logIn, refresh, signUp } from '../../support/client.ts';
+import { aFactor } from '../../support/factors.ts';
 import { onAStoreWithEachLasting } from '../../support/lasting.ts';
 import { latchkey } from '../../support/latchkey.ts';
 import { refused } from '../../support/problem.ts';
@@ -22,6 +23,7 @@ onAStoreWithEachLasting('deleting an account', async (t, env, { kind, createLong
     reset_token: string;
   }>();
   await ask(`PATCH /api/users/${id}`, { roles: ['admin'], email: account.email, email_verified: true });
+  await aFactor(target, pair);
   const tokens = [pair.access_token, other.access_token, llt];
   for (const token of tokens) t.equal((await verify(target, token)).statusCode, 200);
 
@@ -108,6 +110,7 @@ onAStoreWithEachLasting('deleting an account', async (t, env, { kind, createLong
           email_given: null,
           email_key: null,
           enabled_at: null,
+          factor_since: null,
           ...Object.fromEntries(names.map((name) => [name, `@${id}`])),
           created_at: 'string',
           disabled_at: 'string',
@@ -118,11 +121,8 @@ onAStoreWithEachLasting('deleting an account', async (t, env, { kind, createLong
         },
       );
       for (const table of [
-        'known_devices',
-        'password_resets',
-        'mailed_resets',
-        'wanted_mails',
-        'email_verifications',
+        ...['known_devices', 'password_resets', 'mailed_resets', 'wanted_mails', 'email_verifications'],
+        ...['factors', 'recovery_codes'],
       ])
         t.strictSame(await sql(databaseUrl, `SELECT 1 FROM ${table} WHERE user_id = $1`, [id]), [], table);
       t.strictSame(

@@ -50,8 +50,8 @@ onAStore('the user’s client gets a token for one audience', async (t, env) => 
 
   t.strictSame(headerOf(token), headerOf(pair.access_token));
   const { jti, iat, exp, ...claims } = claimsOf(token) as { jti: string; iat: number; exp: number };
-  const { iss, sub, sid, gen, roles } = subject;
-  t.strictSame(claims, { iss, sub, sid, gen, roles, aud: 'orders', client_id: 'latchkey' });
+  const { iss, sub, sid, gen, roles, auth_time } = subject;
+  t.strictSame(claims, { iss, sub, sid, gen, roles, auth_time, aud: 'orders', client_id: 'latchkey' });
   t.strictSame(roles, ['admin', 'shop:read']);
   t.match(jti, /^[\w-]{22}$/);
   t.ok(iat >= before && iat <= Date.now() / 1000);
@@ -63,11 +63,12 @@ onAStore('a service with the right gets one that names it as the actor', async (
   const { gateway } = await audienceClients(target.databaseUrl);
   const { access_token: subject } = await signUp(target);
   const claims = claimsOf(await exchanged(target, subject, { by: gateway }));
-  const { iss, sub, sid, gen } = claimsOf(subject);
+  const { iss, sub, sid, gen, auth_time } = claimsOf(subject);
   const { serviceId } = gateway;
   const { jti, iat, exp, ...rest } = claims;
   const act = { sub: serviceId };
-  t.strictSame(rest, { iss, sub, sid, gen, roles: [], aud: 'orders', client_id: serviceId, act });
+  const own = { aud: 'orders', client_id: serviceId, act };
+  t.strictSame(rest, { iss, sub, sid, gen, auth_time, roles: [], ...own });
   t.match([jti, iat, exp], [String, Number, Number]);
 });
 

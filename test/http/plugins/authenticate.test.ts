@@ -21,6 +21,7 @@ const PUBLIC = [
   'HEAD /docs/static/*',
   'POST /api/auth',
   'POST /api/auth/signup',
+  'POST /api/auth/second-factor',
   'POST /api/auth/password-reset',
   'POST /api/auth/password-reset-request',
   'POST /api/auth/email-verification',
@@ -38,6 +39,11 @@ const GUARDED = [
   'POST /api/user/password',
   'GET /api/user/email',
   'POST /api/user/email-verification',
+  'GET /api/user/factors',
+  'POST /api/user/factors/totp',
+  'POST /api/user/factors/totp/confirm',
+  'POST /api/user/factors/recovery-codes',
+  'POST /api/user/factors/:id/removal',
   'GET /api/user/tokens',
   'POST /api/user/tokens',
   'DELETE /api/user/tokens',
@@ -59,6 +65,8 @@ const FOR_SERVICES = [
   'DELETE /api/users/:id',
   'GET /api/users/:id/tokens',
   'DELETE /api/users/:id/tokens',
+  'GET /api/users/:id/factors',
+  'DELETE /api/users/:id/factors',
 ];
 
 /** For users and registered services. With a bearer token, only the body says whether it is good. */

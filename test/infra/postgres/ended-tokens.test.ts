@@ -179,8 +179,8 @@ test('no operation reads a history of 80,000 ended tokens', async (t) => {
       store.revokeByCaller({ userId, tokenId: added?.id ?? 0 }, 1, AT),
     ),
     'a logout everywhere': await inStore((store) => {
-      const all = { at: AT, reason: 'logout', usedSince: 0, caller: newest, keepsCaller: false } as const;
-      return store.revokeAll(userId, all);
+      const all = { at: AT, reason: 'logout', usedSince: 0, keepsCaller: false } as const;
+      return store.revokeAll(userId, { ...all, caller: { tokenId: newest, withFactor: null } });
     }),
     'a theft': await inStore((store) => store.revokeForReuse(userId, added?.id ?? 0, AT, 1)),
     'a disabled user': await readsOf(async (prisma) => {

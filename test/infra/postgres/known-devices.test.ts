@@ -12,7 +12,7 @@ async function open(t: Test) {
     ...store,
     // The times have milliseconds: two logins in one of them have no order.
     remember: async (userId: number, client: string) => {
-      await store.remember(userId, client);
+      await store.remember(userId, client, false);
       await sleep(2);
     },
   };

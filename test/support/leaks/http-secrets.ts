@@ -5,6 +5,8 @@ type Secret = [kind: Kind, value: string];
 const JWT = /\beyJ[\w-]{8,}\.[\w-]+\.([\w-]{12,})/g;
 const AUTHORIZATION = /^authorization: *(bearer|basic) +([^\r\n]+)/gim;
 const JSON_STRING = /"(\w+)"\s*:\s*("(?:[^"\\]|\\.)*")/g;
+/** The only list of secrets in an answer. */
+const RECOVERY_CODES = /"recovery_codes"\s*:\s*\[([^\]]*)\]/g;
 const FORM_VALUE = /(?:^|[?&\n])(\w+)=([^&\s]+)/g;
 
 /** Secrets by the names of the members and parameters that hold them. */
@@ -12,6 +14,7 @@ const BY_NAME: [name: RegExp, kind: Kind][] = [
   [/password$/i, 'password'],
   [/^e?mail$/i, 'e-mail address'],
   [/token$/i, 'token'],
+  [/^(totp_)?secret$|^otpauth_uri$|^recovery_code$/i, 'second factor'],
   [/secret$/i, 'client secret'],
 ];
 
@@ -32,6 +35,8 @@ export function* secretsInHttp(text: string): Generator<Secret> {
     // A user may log in with an e-mail address.
     if (name === 'username' && value.includes('@')) yield ['e-mail address', value];
   }
+  for (const [, list = ''] of text.matchAll(RECOVERY_CODES))
+    for (const [, code = ''] of list.matchAll(/"([^"]+)"/g)) yield ['second factor', code];
   for (const [, name = '', value = ''] of text.matchAll(FORM_VALUE)) yield* named(name, decoded(value));
 }
 

@@ -84,6 +84,9 @@ test('text that looks like a secret is found without being known', (t) => {
     [`token ${JWT} end`, 'token'],
     [`a mail with lkr_${'Ab3-'.repeat(10)}_xY`, 'one-time token'],
     [`a mail with lkv_${'Ab3-'.repeat(10)}_xY`, 'one-time token'],
+    [`a step with lkl_${'Ab3-'.repeat(21)}_x`, 'login token'],
+    ['a note of MFRG-GZDF-MZTW-Q2LK-NNWG-2ZLB', 'recovery code'],
+    ['a QR code of otpauth://totp/x', 'totp secret'],
     ['mail to ada.lovelace@example.com failed', 'e-mail address'],
     ['cannot reach postgres://ada:hunter2@localhost/x', 'password of a URL'],
     ['-----BEGIN PRIVATE KEY-----', 'private key'],
@@ -112,6 +115,7 @@ test('secrets are read from requests and answers', (t) => {
     '',
     `{"username":"ada@example.com","password":"a \\"quoted\\" one","device":"x","email":"b@example.com"}`,
     `HTTP/1.1 200 OK\r\n\r\n{"access_token":"${JWT}"}`,
+    '{"secret":"gezdgnbvgy3tqojq","recovery_codes":["MFRG-GZDF","MZTW-Q2LK"]}',
     'token=in-a-form%21%21%21&token_type_hint=x',
   ].join('\r\n');
   t.strictSame(
@@ -124,6 +128,9 @@ test('secrets are read from requests and answers', (t) => {
       'e-mail address: ada@example.com',
       'password: a "quoted" one',
       'e-mail address: b@example.com',
+      'second factor: gezdgnbvgy3tqojq',
+      'second factor: MFRG-GZDF',
+      'second factor: MZTW-Q2LK',
       'token: in-the-query-1',
       'token: in-a-form!!!',
     ]),

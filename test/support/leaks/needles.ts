@@ -6,7 +6,9 @@ export type Kind =
   | 'client secret'
   | 'refresh secret'
   | 'database password'
-  | 'private key';
+  | 'private key'
+  | 'second factor'
+  | 'factor key';
 
 export interface Finding {
   kind: string;
@@ -27,6 +29,9 @@ const SAMPLE =
 const SHAPES: [kind: string, shape: RegExp][] = [
   ['token (by its looks)', /eyj[\w-]{8,}\.eyj[\w-]{8,}[\w.-]*/g],
   ['one-time token (by its looks)', /lk[rv]_[\w-]{43}/g],
+  ['login token (by its looks)', /lkl_[\w-]{86}/g],
+  ['recovery code (by its looks)', /\b[a-z2-7]{4}(?:-[a-z2-7]{4}){5}\b/g],
+  ['totp secret (by its looks)', /otpauth:\/\/|\bsecret=[a-z2-7]{16}/g],
   ['e-mail address (by its looks)', /[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}/g],
   ['password of a URL (by its looks)', /:\/\/[^\s/:@"]*:[^\s/@"]+@/g],
   ['private key (by its looks)', /begin [a-z ]*private key/g],

@@ -60,7 +60,8 @@ export function rememberConfiguration(env: Environment, dataDir?: string): void 
   if (!leakWatch.isOn) return;
   for (const [name, value = ''] of Object.entries(env)) {
     const content = name.endsWith('_FILE') && existsSync(value) ? readFileSync(value, 'utf8').trim() : value;
-    if (name.startsWith('REFRESH_TOKEN_SECRET')) rememberRefreshSecrets(content);
+    if (name.startsWith('REFRESH_TOKEN_SECRET')) rememberEach('refresh secret', content);
+    if (name.startsWith('FACTOR_KEYS')) rememberEach('factor key', content);
     if (/^(DATABASE|REDIS)_URL/.test(name) && URL.canParse(content)) {
       // It may be one that the service refuses.
       leakWatch.remember('database password', unescape(new URL(content).password));
@@ -69,12 +70,17 @@ export function rememberConfiguration(env: Environment, dataDir?: string): void 
   if (env.SIGNING_KEYS_DIR !== undefined) rememberKeys(env.SIGNING_KEYS_DIR);
   if (dataDir === undefined) return;
   rememberKeys(join(dataDir, 'keys'));
-  const generated = join(dataDir, 'refresh-token-secret');
-  if (existsSync(generated)) rememberRefreshSecrets(readFileSync(generated, 'utf8').trim());
+  for (const [kind, name] of [
+    ['refresh secret', 'refresh-token-secret'],
+    ['factor key', 'factor-keys'],
+  ] as const) {
+    const generated = join(dataDir, name);
+    if (existsSync(generated)) rememberEach(kind, readFileSync(generated, 'utf8').trim());
+  }
 }
 
-function rememberRefreshSecrets(text: string): void {
-  for (const secret of text.split(',')) leakWatch.remember('refresh secret', secret.trim());
+function rememberEach(kind: 'refresh secret' | 'factor key', text: string): void {
+  for (const secret of text.split(',')) leakWatch.remember(kind, secret.trim());
 }
 
 /** Line by line, because part of a key is a leak too. */

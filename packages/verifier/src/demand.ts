@@ -1,0 +1,35 @@
+import type { AnyToken, TokenClaims } from './verified-token.ts';
+import { unproven } from './verifier-error.ts';
+
+/** What the login that opened the session must have been (RFC 9470). Only access tokens say it, also exchanged ones. */
+export interface Demand {
+  /** `mfa`: it used a second factor. */
+  acr?: 'mfa' | undefined;
+  /** It is at most so many seconds ago. */
+  maxAge?: number | undefined;
+}
+
+/** @throws TypeError for what cannot be demanded */
+export function checkDemand({ acr, maxAge }: Demand): void {
+  if (acr !== undefined && (acr as unknown) !== 'mfa') throw new TypeError('acr must be mfa');
+  if (maxAge !== undefined && !(Number.isSafeInteger(maxAge) && maxAge > 0))
+    throw new TypeError('maxAge must be a whole number of seconds, from 1');
+}
+
+/**
+ * @param now seconds since 1970, less the tolerance.
+ * @throws VerifierError `insufficient_user_authentication`
+ */
+export function refuseUnproven(token: AnyToken, demand: Demand, now: number): void {
+  const claims: Partial<TokenClaims> = token.tokenType === 'access' ? token.claims : {};
+  const { auth_time: authTime, acr } = claims;
+  if (demand.acr !== undefined && acr !== demand.acr) throw unproven('acr', challengeOf(demand), acr);
+  if (demand.maxAge !== undefined && !(authTime !== undefined && authTime + demand.maxAge > now))
+    throw unproven('max_age', challengeOf(demand), authTime);
+}
+
+/** The parameters of the challenge. */
+function challengeOf({ acr, maxAge }: Demand): string {
+  const demanded = [acr && `acr_values="${acr}"`, maxAge && `max_age="${maxAge}"`];
+  return demanded.filter(Boolean).join(', ');
+}

@@ -1,0 +1,35 @@
+import { makeAccountStore } from '../infra/postgres/account-store.ts';
+import { makeFactorStore } from '../infra/postgres/factor-store.ts';
+import type { Act } from './command.ts';
+import { removeFactors } from './user-changes.ts';
+
+/** `latchkey user factors`: what the owner sees at `GET /api/user/factors`. @throws AuthError `unavailable` */
+export const factors: Act = async (postgres, user, invocation) => {
+  if (invocation.values.remove) return removeFactors(postgres, user, invocation);
+  const account = await makeAccountStore(postgres.prisma, () => []).find(user);
+  const found = account && (await makeFactorStore(postgres.prisma).list(account.id));
+  if (!found) return null;
+  const shown = found.factors.map(({ id, type, name, createdAt, lastUsedAt }) => ({
+    id,
+    type,
+    name,
+    created_at: iso(createdAt),
+    last_used_at: lastUsedAt === null ? null : iso(lastUsedAt),
+  }));
+  const lines = shown.map(
+    ({ id, type, name, created_at: created, last_used_at: used }) =>
+      `${id}  ${type}  ${JSON.stringify(name)}  created ${created}  last used ${used ?? 'never'}`,
+  );
+  return {
+    result: { user: account.id, factors: shown, recovery_codes_left: found.codesLeft },
+    text:
+      lines.length === 0
+        ? 'no second factor'
+        : [...lines, `${found.codesLeft} recovery codes left`].join('\n'),
+    audited: { userId: account.id },
+  };
+};
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}

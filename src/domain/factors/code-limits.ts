@@ -1,0 +1,51 @@
+import type { Sourced } from '../audit/source.ts';
+import { AuthError } from '../errors.ts';
+import type { LimitAttempt } from '../limits/limit-attempts.ts';
+import type { Allowance } from '../limits/ports.ts';
+import { deviceOf, type GuessOrigin } from '../passwords/guessing-limits.ts';
+import type { SecondStepAccount } from './ports.ts';
+
+/** A code that somebody gives who knows the password. */
+export interface CodeGuess {
+  account: Pick<SecondStepAccount, 'userId' | 'passwordVersion' | 'knownCallers'>;
+  origin: GuessOrigin;
+  from: Sourced;
+}
+
+/**
+ * Limits how many codes may be tried for one account: six digits alone would fall within days. As with passwords, a slot
+ * is taken before the code is compared, and a known device has an allowance of its own, so that a stranger who knows the
+ * password cannot lock the owner out. But only a device that has passed both steps is known: a thief of the password may
+ * have opened sessions and created long-lived tokens before the factor was added.
+ *
+ * The allowances belong to a version of the password, so an owner who changes a stolen password has all tries again.
+ * @param allowance RATE_LIMIT_FACTOR; null for none.
+ */
+export function makeCodeLimits(limitAttempt: LimitAttempt, allowance: Allowance | null) {
+  /**
+   * Checks a code within the limits. Only a wrong one counts.
+   * @throws AuthError `rate_limited`, `unavailable`, and the errors of the check
+   */
+  return function limitCode<Result>(
+    { account, origin, from }: CodeGuess,
+    check: () => Promise<Result>,
+  ): Promise<Result> {
+    const { userId, passwordVersion } = account;
+    const token = origin.token?.type === 'refresh' && origin.token.withFactor ? origin.token : null;
+    const device = deviceOf(account, { ...origin, token });
+    const counter = {
+      limit: device === null ? ('factor' as const) : ('factor_device' as const),
+      key: `${device ?? userId} ${passwordVersion}`,
+      allowance,
+      subject: { userId },
+    };
+    return limitAttempt({ counters: [counter], from, counts: isWrongCode }, check);
+  };
+}
+
+export type LimitCode = ReturnType<typeof makeCodeLimits>;
+
+/** An error that is no refusal of ours may come after the comparison: it counts as a wrong code. */
+export function isWrongCode(error: unknown): boolean {
+  return error !== null && !(error instanceof AuthError && error.code !== 'invalid_second_factor');
+}

@@ -1,0 +1,15 @@
+/** A kind of second factor. */
+export const FACTOR_TYPES = ['totp'] as const;
+export type FactorType = (typeof FACTOR_TYPES)[number];
+
+/** A confirmed factor, as its owner's list shows it. Times in milliseconds since 1970. */
+export interface Factor {
+  id: number;
+  type: FactorType;
+  name: string;
+  createdAt: number;
+  lastUsedAt: number | null;
+}
+
+/** The name of every TOTP: an account has one. */
+export const TOTP_NAME = 'Authenticator app';

@@ -1,0 +1,167 @@
+import type { Caller, Principal } from '../principal.ts';
+import type { Audit } from '../audit/event.ts';
+import type { Sourced } from '../audit/source.ts';
+import type { Clock } from '../clock.ts';
+import { AuthError } from '../errors.ts';
+import { fieldError, parseTry } from '../identifiers.ts';
+import type { LimitAttempt } from '../limits/limit-attempts.ts';
+import type { Allowance } from '../limits/ports.ts';
+import type { RandomBytes } from '../passwords/one-time-token.ts';
+import { normalisePassword, PASSWORD_MAX_LENGTH } from '../passwords/policy.ts';
+import type { ConfirmationSource, ConfirmPassword } from '../users/confirm-password.ts';
+import type { OwnAccount } from '../users/ports.ts';
+import { isWrongCode } from './code-limits.ts';
+import type { FactorCaller, FactorList, FactorStore, SecretBox, TotpRecord } from './ports.ts';
+import { hashRecoveryCode, newRecoveryCodes } from './recovery-codes.ts';
+import { otpauthUri, SECRET_BYTES, stepOf, toBase32 } from './totp.ts';
+
+interface OwnFactorsPorts {
+  factors: Pick<FactorStore, 'list' | 'setUp' | 'findUnconfirmed' | 'confirm' | 'replaceCodes' | 'remove'>;
+  secrets: SecretBox;
+  confirmPassword: ConfirmPassword;
+  limitAttempt: LimitAttempt;
+  /** RATE_LIMIT_FACTOR; null for none. */
+  allowance: Allowance | null;
+  /** FACTOR_LOGIN_MAX_AGE in seconds. */
+  loginMaxAge: number;
+  /** What apps show beside the codes: the host of ISSUER. */
+  issuer: string;
+  randomBytes: RandomBytes;
+  clock: Clock;
+  audit: Audit;
+}
+
+/** A request with the current password, as it was sent. */
+export interface FactorChangeRequest extends ConfirmationSource {
+  currentPassword: string;
+}
+
+/** A new TOTP, to be shown once. */
+export interface NewTotp {
+  /** In base32. */
+  secret: string;
+  otpauthUri: string;
+}
+
+/**
+ * What users do with their own second factors. Each change throws AuthError `token_not_allowed` (the caller presents an
+ * LLT), `login_too_old` (the account has a factor, and the caller's session was opened without one, or longer than
+ * FACTOR_LOGIN_MAX_AGE ago), `invalid_token` (that session has ended meanwhile), `rate_limited`, `unavailable`; with a
+ * password also `validation_failed`, `invalid_credentials`, `overloaded`.
+ */
+export function makeOwnFactors(ports: OwnFactorsPorts) {
+  const { factors, secrets, randomBytes, clock, audit } = ports;
+
+  /** For the store, which checks it at the effect. */
+  function proven({ user, tokenId, type, withFactor, createdAt }: Caller): FactorCaller {
+    // A leaked LLT must not change how its owner logs in.
+    if (type !== 'access') throw new AuthError('token_not_allowed');
+    // The age of the session, and the step of a code, would be as wrong as the clock.
+    if (!clock.isTrusted()) throw new AuthError('unavailable');
+    const openedSince = clock.now() - ports.loginMaxAge * 1000;
+    return { userId: user.id, tokenId, withFactor, createdAt, openedSince };
+  }
+
+  function confirmPassword(caller: Caller, request: FactorChangeRequest): Promise<OwnAccount> {
+    const tried = parseTry(normalisePassword(request.currentPassword), PASSWORD_MAX_LENGTH);
+    if (!tried.ok)
+      throw new AuthError('validation_failed', { errors: [fieldError('/current_password', tried)] });
+    return ports.confirmPassword(caller, request.currentPassword, request);
+  }
+
+  /**
+   * Each set-up has an allowance of its own, since it takes the password: a thief of the session who uses it up does not
+   * keep the owner from another one.
+   */
+  function limitCodes<Result>(
+    userId: number,
+    { id }: TotpRecord,
+    from: Sourced,
+    check: () => Promise<Result>,
+  ): Promise<Result> {
+    const { allowance } = ports;
+    const counter = { limit: 'factor_setup', key: String(id), allowance, subject: { userId } } as const;
+    return ports.limitAttempt({ counters: [counter], from, counts: isWrongCode }, check);
+  }
+
+  function newCodes() {
+    const codes = newRecoveryCodes(randomBytes);
+    // Each has the form of a code.
+    return { codes, codeHashes: codes.flatMap((code) => hashRecoveryCode(code) ?? []) };
+  }
+
+  return {
+    /** @throws AuthError `invalid_token` (the account is gone), `unavailable` */
+    async list({ user }: Pick<Principal, 'user'>): Promise<FactorList> {
+      const list = await factors.list(user.id);
+      if (!list) throw new AuthError('invalid_token', { reason: 'gone' });
+      return list;
+    },
+
+    /**
+     * Sets a TOTP up, in place of one that was not confirmed. It counts for nothing until it is confirmed.
+     * @throws AuthError also `factors_disabled`
+     */
+    async setUpTotp(caller: Caller, request: FactorChangeRequest): Promise<NewTotp> {
+      const key = proven(caller);
+      if (!secrets.canSeal) throw new AuthError('factors_disabled');
+      const { user, passwordVersion } = await confirmPassword(caller, request);
+      const secret = randomBytes(SECRET_BYTES);
+      const sealed = secrets.seal(user.id, secret);
+      await factors.setUp(key, { sealed, createdAt: clock.now(), passwordVersion });
+      return { secret: toBase32(secret), otpauthUri: otpauthUri(secret, ports.issuer, user.username) };
+    },
+
+    /**
+     * Confirms the TOTP that the caller's session has set up, in place of the earlier one.
+     * @returns recovery codes, to be shown once, with the account's first factor; else null.
+     * @throws AuthError also `invalid_second_factor`, if there is nothing to confirm too
+     */
+    async confirmTotp(
+      caller: Caller,
+      code: string,
+      from: Sourced,
+    ): Promise<{ id: number; recoveryCodes: string[] | null }> {
+      const key = proven(caller);
+      const { userId, tokenId: by } = key;
+      const totp = await factors.findUnconfirmed(key);
+      if (!totp) throw new AuthError('invalid_second_factor');
+      const { codes, codeHashes } = newCodes();
+      const { isFirst } = await limitCodes(userId, totp, from, async () => {
+        const at = clock.now();
+        const step = stepOf(secrets.open(userId, totp.sealed), code, at);
+        const confirmed =
+          step === null ? null : await factors.confirm(key, { factorId: totp.id, step, at, codeHashes });
+        if (confirmed) return confirmed;
+        audit({ event: 'factor.refused', userId, method: 'totp' }, from);
+        throw new AuthError('invalid_second_factor');
+      });
+      audit({ event: 'factor.added', userId, by, factorId: totp.id, type: 'totp' }, from);
+      return { id: totp.id, recoveryCodes: isFirst ? codes : null };
+    },
+
+    /** Replaces the recovery codes. @returns the new ones, to be shown once. @throws AuthError also `factor_unknown` */
+    async replaceRecoveryCodes(caller: Caller, request: FactorChangeRequest): Promise<string[]> {
+      const key = proven(caller);
+      const { passwordVersion } = await confirmPassword(caller, request);
+      const { codes, codeHashes } = newCodes();
+      if (!(await factors.replaceCodes(key, { codeHashes, passwordVersion })))
+        throw new AuthError('factor_unknown');
+      const { userId, tokenId: by } = key;
+      audit({ event: 'recovery_codes.replaced', userId, by }, request.from);
+      return codes;
+    },
+
+    /** Removes a confirmed factor; the last one takes the recovery codes with it. @throws AuthError also `factor_unknown` */
+    async remove(caller: Caller, factorId: number, request: FactorChangeRequest): Promise<void> {
+      const key = proven(caller);
+      const { passwordVersion } = await confirmPassword(caller, request);
+      if (!(await factors.remove(key, { id: factorId, passwordVersion })))
+        throw new AuthError('factor_unknown');
+      const { userId, tokenId: by } = key;
+      audit({ event: 'factor.removed', userId, by, factorId }, request.from);
+    },
+  };
+}
+
+export type OwnFactors = ReturnType<typeof makeOwnFactors>;

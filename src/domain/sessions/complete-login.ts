@@ -1,0 +1,133 @@
+import type { Audit } from '../audit/event.ts';
+import type { Sourced } from '../audit/source.ts';
+import { CLOCK_TOLERANCE, over, type Clock } from '../clock.ts';
+import { AuthError } from '../errors.ts';
+import type { LimitCode } from '../factors/code-limits.ts';
+import { LOGIN_TOKEN_TTL, type LoginTokens, type PasswordProof } from '../factors/login-token.ts';
+import type { FactorStore, SecondStepAccount, SecretBox } from '../factors/ports.ts';
+import { hashRecoveryCode } from '../factors/recovery-codes.ts';
+import { stepOf } from '../factors/totp.ts';
+import { collectFields } from '../identifiers.ts';
+import type { GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
+import type { SecondStep } from '../second-step.ts';
+import type { FactorProof } from '../tokens/ports.ts';
+import { parseDevice } from '../users/device-name.ts';
+import type { OpenSession } from './open-session.ts';
+import type { SessionGrant } from './session.ts';
+
+interface CompleteLoginPorts {
+  factors: Pick<FactorStore, 'findAccount'>;
+  loginTokens: Pick<LoginTokens, 'read'>;
+  secrets: Pick<SecretBox, 'open'>;
+  openSession: OpenSession;
+  limitCode: LimitCode;
+  limitGuess: LimitGuess;
+  clock: Clock;
+  audit: Audit;
+}
+
+export interface CompleteLoginRequest {
+  loginToken: string;
+  /** Any text: what has not the form of a code is a wrong one. */
+  given: { method: SecondStep; code: string };
+  device: string;
+  /** Keyed hash of address and User-Agent. */
+  caller: string;
+  origin: GuessOrigin;
+  from: Sourced;
+}
+
+/**
+ * The second step of a login: proves the account's second factor, and opens the session. A login token may be sent again,
+ * because each session uses up a code.
+ * @throws AuthError `validation_failed`, `invalid_login_token`, `invalid_second_factor`, `rate_limited`, `unavailable`
+ */
+export function makeCompleteLogin(ports: CompleteLoginPorts) {
+  return async function completeLogin(request: CompleteLoginRequest): Promise<SessionGrant> {
+    const { origin, from } = request;
+    const { method } = request.given;
+    const { values, errors } = collectFields({ device: parseDevice(request.device) });
+    if (errors.length > 0) throw new AuthError('validation_failed', { errors });
+    const password = readToken(ports, request.loginToken);
+    const account = await findAccount(ports, password);
+    const open = () => openProven(ports, { ...request, device: values.device }, password, account);
+    try {
+      // Recovery codes count as resets of a password do, for the network alone: nobody guesses 120 bits, and an owner whose
+      // codes a stranger has used up gets in with one.
+      if (method === 'totp') return await ports.limitCode({ account, origin, from }, open);
+      return await ports.limitGuess({ name: null, account: null, origin, from }, open);
+    } catch (error) {
+      if (error instanceof AuthError && error.code === 'invalid_second_factor')
+        ports.audit({ event: 'factor.refused', userId: account.userId, method }, from);
+      throw error;
+    }
+  };
+}
+
+export type CompleteLogin = ReturnType<typeof makeCompleteLogin>;
+
+/** @throws AuthError `invalid_login_token`; `unavailable` if it is too old by a clock that is not trusted */
+function readToken({ loginTokens, clock }: CompleteLoginPorts, token: string): PasswordProof {
+  const password = loginTokens.read(token);
+  if (!password) throw new AuthError('invalid_login_token');
+  const age = clock.now() - password.issuedAt;
+  const tolerance = CLOCK_TOLERANCE * 1000;
+  // Nor from the future: a replica whose clock is fast must not give tokens a longer life.
+  if (age >= LOGIN_TOKEN_TTL + tolerance || age < -tolerance) throw over(clock, 'invalid_login_token');
+  return password;
+}
+
+/** @throws AuthError `invalid_login_token` if the token is void, `unavailable` */
+async function findAccount(
+  { factors }: CompleteLoginPorts,
+  { userId, passwordVersion, enabledAt }: PasswordProof,
+): Promise<SecondStepAccount> {
+  const account = await factors.findAccount(userId);
+  const isGood =
+    account?.disabled === false &&
+    account.passwordVersion === passwordVersion &&
+    account.enabledAt === enabledAt &&
+    // Without a factor, a login has one step again.
+    (account.totp !== null || account.codesLeft > 0);
+  if (!isGood) throw new AuthError('invalid_login_token');
+  return account;
+}
+
+async function openProven(
+  ports: CompleteLoginPorts,
+  { given, device, caller, from }: CompleteLoginRequest,
+  password: PasswordProof,
+  account: SecondStepAccount,
+): Promise<SessionGrant> {
+  const factor = given.method === 'totp' ? totpProof(ports, account, given.code) : recoveryProof(given.code);
+  if (!factor) throw new AuthError('invalid_second_factor');
+  const opened = await ports
+    .openSession({ password, factor, device, caller, from })
+    .catch((error: unknown) => {
+      // The password was changed since the account was read.
+      if (error instanceof AuthError && error.code === 'invalid_credentials') return null;
+      throw error;
+    });
+  if (!opened) throw new AuthError('invalid_login_token');
+  if (factor.type === 'recovery_code')
+    ports.audit({ event: 'recovery_code.used', userId: account.userId, tokenId: opened.tokenId }, from);
+  return opened;
+}
+
+/** @returns null for a wrong or used code. @throws AuthError `unavailable` without a right clock, or the secret's key */
+function totpProof(
+  { secrets, clock }: CompleteLoginPorts,
+  { userId, totp }: SecondStepAccount,
+  code: string,
+): FactorProof | null {
+  if (!totp) return null;
+  if (!clock.isTrusted()) throw new AuthError('unavailable');
+  const step = stepOf(secrets.open(userId, totp.sealed), code, clock.now());
+  return step !== null && step > totp.lastStep ? { type: 'totp', factorId: totp.id, step } : null;
+}
+
+/** Whether the account has it, the commit says that uses it up. */
+function recoveryProof(code: string): FactorProof | null {
+  const codeHash = hashRecoveryCode(code);
+  return codeHash && { type: 'recovery_code', codeHash };
+}

@@ -1,0 +1,109 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import Type from 'typebox';
+import { AuthError, type FieldError } from '../../domain/errors.ts';
+import type { CompleteLogin, CompleteLoginRequest } from '../../domain/sessions/complete-login.ts';
+import type { CallerFingerprint } from '../caller/fingerprint.ts';
+import type { GuessOriginOf } from '../caller/guess-origin.ts';
+import type { NoteLogin } from '../caller/hidden-callers.ts';
+import { deviceNameOf, userAgentTextOf } from '../caller/user-agent.ts';
+import { operation } from '../openapi/operation.ts';
+import { type TokenPairResponse, PairSchema } from '../token-pair-response.ts';
+import type { Config } from '../../config/config.ts';
+import { Device } from '../schemas.ts';
+
+interface SecondFactorRoute {
+  completeLogin: CompleteLogin;
+  tokenPairResponse: TokenPairResponse;
+  callerFingerprint: CallerFingerprint;
+  guessOriginOf: GuessOriginOf;
+  noteLogin: NoteLogin;
+  config: Pick<Config, 'RATE_LIMIT_LOGIN'>;
+}
+
+const LOGIN_TOKEN =
+  'lkl_AAAAAAAAAAcAAAAAAAAAAAAAAAAAAAAAAAABm3ZkFxgq8sT1bYc9AZr3vJ0pXk2mWq8sT1bYc9AZr3vJ0pXk2m';
+
+const schema = operation({
+  operationId: 'completeLogin',
+  summary: 'Take the second step of a login, which opens the session.',
+  description:
+    'For a login that was answered 401 `second_factor_required`. Send its `login_token` with a code of the authenticator app or with a recovery code, never with both. Each code works once, and so does every earlier one of the app. The login token is good for 5 minutes and may be sent again, until the password changes or the account is disabled. Wrong codes are limited for each account, and for each device that has logged in with a code before (`RATE_LIMIT_FACTOR`); recovery codes work all the same. To be recognised as such a device from any address, send its last refresh token as `Authorization: Bearer`, even if it has expired or was revoked.',
+  tags: ['Sessions'],
+  security: [],
+  refuses: ['invalid_login_token', 'invalid_second_factor', 'rate_limited', 'overloaded', 'unavailable'],
+  body: Type.Object(
+    {
+      login_token: Type.String({
+        description: 'The `login_token` of the first step',
+        writeOnly: true,
+        examples: [LOGIN_TOKEN],
+      }),
+      code: Type.Optional(
+        Type.String({
+          description: 'The code that the authenticator app shows; instead of `recovery_code`',
+          writeOnly: true,
+          shown: { pattern: '^[0-9]{6}$' },
+          examples: ['287082'],
+        }),
+      ),
+      recovery_code: Type.Optional(
+        Type.String({
+          description:
+            'One of the recovery codes; instead of `code`. Case, spaces and hyphens make no difference',
+          writeOnly: true,
+          examples: ['MFRG-GZDF-MZTW-Q2LK-NNWG-2ZLB'],
+        }),
+      ),
+      device: Type.Optional(Device),
+    },
+    {
+      title: 'SecondStep',
+      additionalProperties: false,
+      // The examples of all members would be one too many.
+      examples: [{ login_token: LOGIN_TOKEN, code: '287082', device: 'Kitchen tablet' }],
+    },
+  ),
+  response: { 200: PairSchema },
+});
+
+export const secondFactorRoute: FastifyPluginCallbackTypebox<SecondFactorRoute> = (
+  app,
+  { completeLogin, tokenPairResponse, callerFingerprint, guessOriginOf, noteLogin, config },
+  done,
+) => {
+  app.addHook('onRequest', (request, _reply, next) => {
+    noteLogin(request);
+    next();
+  });
+  // As a login, but no password is hashed: full queues of hashes are no reason to refuse it.
+  const onRequest = [
+    app.refuseWhenLate,
+    app.refuseWhenStoreFull,
+    app.limitByAddress('login', config.RATE_LIMIT_LOGIN),
+  ];
+  app.post('/api/auth/second-factor', { schema, onRequest }, async (request) => {
+    const { login_token: loginToken, code, recovery_code: recoveryCode } = request.body;
+    const grant = await completeLogin({
+      loginToken,
+      given: givenOf(code, recoveryCode),
+      device: deviceNameOf(request.body.device, userAgentTextOf(request)),
+      caller: callerFingerprint(request),
+      origin: await guessOriginOf(request),
+      from: request,
+    });
+    return tokenPairResponse(grant);
+  });
+  done();
+};
+
+/** @throws AuthError `validation_failed` unless there is exactly one */
+function givenOf(code: string | undefined, recoveryCode: string | undefined): CompleteLoginRequest['given'] {
+  if (code !== undefined && recoveryCode === undefined) return { method: 'totp', code };
+  if (code === undefined && recoveryCode !== undefined)
+    return { method: 'recovery_code', code: recoveryCode };
+  const error: FieldError =
+    code === undefined
+      ? { path: '/code', code: 'required', message: 'is required, unless there is a recovery_code' }
+      : { path: '/recovery_code', code: 'not_allowed', message: 'must not be there together with code' };
+  throw new AuthError('validation_failed', { errors: [error] });
+}

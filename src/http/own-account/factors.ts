@@ -1,0 +1,169 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyRequest } from 'fastify';
+import Type from 'typebox';
+import { FACTOR_TYPES } from '../../domain/factors/factor.ts';
+import type { FactorChangeRequest, OwnFactors } from '../../domain/factors/own-factors.ts';
+import type { FactorList } from '../../domain/factors/ports.ts';
+import type { Config } from '../../config/config.ts';
+import type { GuessOriginOf } from '../caller/guess-origin.ts';
+import { callerTurn } from '../caller/network.ts';
+import { operation } from '../openapi/operation.ts';
+import { callerOf, principalOf } from '../plugins/authenticate.ts';
+import {
+  closedBody,
+  Id,
+  IdText,
+  MessageSchema,
+  parseId,
+  Password,
+  Timestamp,
+  timestamp,
+} from '../schemas.ts';
+
+export interface FactorsRoute {
+  factors: OwnFactors;
+  guessOriginOf: GuessOriginOf;
+  config: Pick<Config, 'RATE_LIMIT_LOGIN'>;
+}
+
+const FactorSchema = Type.Object(
+  {
+    id: Id,
+    type: Type.Enum([...FACTOR_TYPES], { type: 'string', description: 'Its kind', examples: ['totp'] }),
+    name: Type.String({ description: 'What it is, for people', examples: ['Authenticator app'] }),
+    created_at: Timestamp,
+    last_used_at: Type.Union([Timestamp, Type.Null()], {
+      description: '`null` if no login has used it',
+      examples: ['2026-01-09T17:30:00.000Z'],
+    }),
+  },
+  { title: 'Factor', description: 'A second factor', additionalProperties: false },
+);
+
+export const FactorsSchema = Type.Object(
+  {
+    factors: Type.Array(FactorSchema, { description: 'The oldest first; a login takes one if there is any' }),
+    recovery_codes_left: Type.Integer({
+      description: 'How many recovery codes were not used',
+      examples: [10],
+    }),
+  },
+  { title: 'Factors', description: 'The second factors of an account', additionalProperties: false },
+);
+
+export const RecoveryCodes = Type.Array(Type.String(), {
+  description: 'Each replaces a code once. Latchkey cannot show them again',
+  readOnly: true,
+  examples: [['ABCD-EFGH-IJKL-MNOP-QRST-UVWX']],
+});
+
+export const FactorPassword = closedBody('FactorChange', {
+  current_password: { ...Password, description: 'The present password' },
+});
+
+/** What every change of factors refuses, besides what the password adds. */
+export const PROVEN_REFUSES = ['token_not_allowed', 'login_too_old', 'rate_limited', 'overloaded'] as const;
+
+/** For the descriptions of those that change factors. */
+export const PROVEN =
+  'Once the account has a factor, it takes a session that was opened with one, at most `FACTOR_LOGIN_MAX_AGE` (10 minutes) ago. A long-lived token may not do this.';
+
+const common = { tags: ['Accounts'], security: [{ bearerAuth: [] }] } as const;
+
+const listSchema = operation({
+  ...common,
+  operationId: 'listFactors',
+  summary: 'List the own second factors.',
+  description: 'A factor that was set up and not confirmed is not among them.',
+  refuses: [],
+  response: { 200: FactorsSchema },
+});
+
+const codesSchema = operation({
+  ...common,
+  operationId: 'replaceRecoveryCodes',
+  summary: 'Get new recovery codes.',
+  description: `The earlier ones end. A wrong current password counts as a failed login. ${PROVEN}`,
+  refuses: [...PROVEN_REFUSES, 'invalid_credentials', 'factor_unknown'],
+  body: FactorPassword,
+  response: {
+    200: Type.Object(
+      { recovery_codes: RecoveryCodes },
+      { title: 'NewRecoveryCodes', description: 'The recovery codes', additionalProperties: false },
+    ),
+  },
+});
+
+const removeSchema = operation({
+  ...common,
+  operationId: 'removeFactor',
+  summary: 'Remove a second factor.',
+  description: `The recovery codes go with the last one, and no session ends. A wrong current password counts as a failed login. ${PROVEN}`,
+  refuses: [...PROVEN_REFUSES, 'invalid_credentials', 'factor_unknown'],
+  params: Type.Object({ id: IdText }),
+  body: FactorPassword,
+  response: { 200: MessageSchema },
+});
+
+/** The second factors of the caller's account. */
+export const factorsRoutes: FastifyPluginCallbackTypebox<FactorsRoute> = (app, options, done) => {
+  const { factors, guessOriginOf, config } = options;
+
+  app.get('/api/user/factors', { schema: listSchema, onRequest: app.auth.principal }, async (request) =>
+    factorsBody(await factors.list(principalOf(request))),
+  );
+
+  const { onRequest: authenticate, preValidation } = app.auth.change;
+  const onRequest = [
+    app.refuseWhenLate,
+    authenticate,
+    app.refuseWhenStoreFull,
+    app.limitByAddress('login', config.RATE_LIMIT_LOGIN),
+    app.refuseWhenFull('known'),
+  ];
+
+  app.post(
+    '/api/user/factors/recovery-codes',
+    { schema: codesSchema, onRequest, preValidation },
+    async (request) => {
+      const change = await factorChange(request, request.body.current_password, guessOriginOf);
+      return { recovery_codes: await factors.replaceRecoveryCodes(callerOf(request), change) };
+    },
+  );
+
+  app.post(
+    '/api/user/factors/:id/removal',
+    { schema: removeSchema, onRequest, preValidation },
+    async (request) => {
+      const id = parseId(request.params.id, 'params/id');
+      const change = await factorChange(request, request.body.current_password, guessOriginOf);
+      await factors.remove(callerOf(request), id, change);
+      return { msg: 'second factor removed' };
+    },
+  );
+  done();
+};
+
+/** The answer of a list, for owners and services. */
+export function factorsBody({ factors, codesLeft }: FactorList) {
+  return {
+    factors: factors.map(({ id, type, name, createdAt, lastUsedAt }) => ({
+      id,
+      type,
+      name,
+      created_at: timestamp(createdAt),
+      last_used_at: lastUsedAt === null ? null : timestamp(lastUsedAt),
+    })),
+    recovery_codes_left: codesLeft,
+  };
+}
+
+/** A request that holds the current password, as the use cases take it. */
+export async function factorChange(
+  request: FastifyRequest,
+  currentPassword: string,
+  guessOriginOf: GuessOriginOf,
+): Promise<FactorChangeRequest> {
+  const origin = await guessOriginOf(request);
+  return { currentPassword, turn: callerTurn(request), origin, from: request };
+}

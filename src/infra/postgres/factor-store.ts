@@ -1,0 +1,236 @@
+import { AuthError } from '../../domain/errors.ts';
+import { TOTP_NAME, type FactorType } from '../../domain/factors/factor.ts';
+import type { FactorCaller, FactorStore, SecondStepAccount, TotpRecord } from '../../domain/factors/ports.ts';
+import type { FactorProof } from '../../domain/tokens/ports.ts';
+import { endsAll } from '../../domain/users/account.ts';
+import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
+import { lockCaller, type LockedUser } from './caller-lock.ts';
+import { endTokens } from './ended-tokens.ts';
+import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
+import { FACTOR_CALLERS } from './known-devices.ts';
+import { whereAccount } from './names.ts';
+
+interface AccountRow {
+  isStandby: boolean;
+  id: bigint | null;
+  passwordVersion: number;
+  disabled: boolean;
+  enabledAt: Date | null;
+  knownCallers: string[];
+  codesLeft: bigint;
+  factorId: bigint | null;
+  keyId: string;
+  secret: Uint8Array;
+  lastStep: bigint;
+}
+
+/** The second factors in PostgreSQL. */
+export function makeFactorStore(prisma: PrismaClient): FactorStore {
+  return {
+    findAccount: (userId) =>
+      mapDatabaseErrors(async () => {
+        const rows = await prisma.$queryRaw<AccountRow[]>`
+          SELECT ${IS_STANDBY}, found.* FROM (SELECT) AS one LEFT JOIN (
+            SELECT users.id, password_version AS "passwordVersion", disabled_at IS NOT NULL AS disabled,
+              enabled_at AS "enabledAt", ${FACTOR_CALLERS},
+              (SELECT count(*) FROM recovery_codes WHERE user_id = users.id) AS "codesLeft",
+              factors.id AS "factorId", key_id AS "keyId", secret, last_step AS "lastStep"
+            FROM users LEFT JOIN factors
+              ON factors.user_id = users.id AND type = 'totp' AND confirmed_at IS NOT NULL
+            WHERE users.id = ${BigInt(userId)} AND deleted_at IS NULL) AS found ON true`;
+        const [row] = refuseStandby(rows);
+        return row.id === null ? null : toAccount(row);
+      }),
+
+    list: (userId) =>
+      mapDatabaseErrors(async () => {
+        const id = BigInt(userId);
+        const user = await prisma.user.findUnique({
+          where: { id, deletedAt: null },
+          select: {
+            factors: { where: { confirmedAt: { not: null } }, orderBy: { id: 'asc' } },
+            _count: { select: { recoveryCodes: true } },
+          },
+        });
+        if (!user) return null;
+        const factors = user.factors.map((row) => ({
+          id: Number(row.id),
+          type: row.type as FactorType,
+          name: row.name,
+          createdAt: row.createdAt.getTime(),
+          lastUsedAt: row.lastUsedAt?.getTime() ?? null,
+        }));
+        return { factors, codesLeft: user._count.recoveryCodes };
+      }),
+
+    setUp: (caller, { sealed, createdAt, passwordVersion }) =>
+      mapDatabaseErrors(() =>
+        prisma.$transaction(async (tx) => {
+          await lockProven(tx, caller, passwordVersion);
+          const userId = BigInt(caller.userId);
+          await tx.factor.deleteMany({ where: { userId, confirmedAt: null } });
+          const { id } = await tx.factor.create({
+            data: {
+              userId,
+              type: 'totp',
+              name: TOTP_NAME,
+              createdAt: new Date(createdAt),
+              sessionId: BigInt(caller.tokenId),
+              keyId: sealed.keyId,
+              secret: new Uint8Array(sealed.secret),
+            },
+            select: { id: true },
+          });
+          return Number(id);
+        }),
+      ),
+
+    findUnconfirmed: ({ userId, tokenId }) =>
+      mapDatabaseErrors(async () => {
+        const row = await prisma.factor.findFirst({
+          where: { userId: BigInt(userId), sessionId: BigInt(tokenId), confirmedAt: null },
+        });
+        return row && toTotp(row);
+      }),
+
+    confirm: (caller, { factorId, step, at, codeHashes }) =>
+      mapDatabaseErrors(() =>
+        prisma.$transaction(async (tx) => {
+          const { hasFactor } = await lockProven(tx, caller);
+          const [id, userId] = [BigInt(factorId), BigInt(caller.userId)];
+          const mine = { id, userId, sessionId: BigInt(caller.tokenId), confirmedAt: null };
+          if ((await tx.factor.count({ where: mine })) === 0) return null;
+          await tx.factor.deleteMany({ where: { userId, type: 'totp', confirmedAt: { not: null } } });
+          const now = new Date(at);
+          await tx.factor.update({
+            where: { id },
+            data: { confirmedAt: now, lastUsedAt: now, lastStep: BigInt(step) },
+          });
+          if (hasFactor) return { isFirst: false };
+          await writeCodes(tx, userId, codeHashes);
+          await tx.user.update({ where: { id: userId }, data: { factorSince: now } });
+          return { isFirst: true };
+        }),
+      ),
+
+    replaceCodes: (caller, { codeHashes, passwordVersion }) =>
+      mapDatabaseErrors(() =>
+        prisma.$transaction(async (tx) => {
+          const { hasFactor } = await lockProven(tx, caller, passwordVersion);
+          if (hasFactor) await writeCodes(tx, BigInt(caller.userId), codeHashes);
+          return hasFactor;
+        }),
+      ),
+
+    remove: (caller, { id, passwordVersion }) =>
+      mapDatabaseErrors(() =>
+        prisma.$transaction(async (tx) => {
+          await lockProven(tx, caller, passwordVersion);
+          const confirmed = { userId: BigInt(caller.userId), confirmedAt: { not: null } };
+          const { count } = await tx.factor.deleteMany({ where: { ...confirmed, id: BigInt(id) } });
+          if (count === 0) return false;
+          if ((await tx.factor.count({ where: confirmed })) === 0)
+            await clearFactors(tx, BigInt(caller.userId));
+          return true;
+        }),
+      ),
+
+    removeAll: (key, at) =>
+      mapDatabaseErrors(() =>
+        prisma.$transaction(async (tx) => {
+          const [user] = await tx.$queryRaw<{ id: bigint }[]>`
+            SELECT id FROM users WHERE ${await whereAccount(tx, key)} FOR NO KEY UPDATE`;
+          if (!user) return null;
+          const factors = await tx.factor.count({ where: { userId: user.id, confirmedAt: { not: null } } });
+          await clearFactors(tx, user.id);
+          const userId = Number(user.id);
+          return { userId, factors, ...(await endTokens(tx, userId, endsAll(at))) };
+        }),
+      ),
+  };
+}
+
+/**
+ * Uses up a proof, under the lock of the user's row: a code is good once, also at two replicas at the same time.
+ * @param at milliseconds since 1970.
+ * @throws AuthError `invalid_second_factor` if it was used, or is gone, meanwhile
+ */
+export async function useProof(
+  tx: Prisma.TransactionClient,
+  userId: number,
+  proof: FactorProof,
+  at: number,
+): Promise<void> {
+  const used =
+    proof.type === 'totp'
+      ? await tx.factor.updateMany({
+          where: {
+            id: BigInt(proof.factorId),
+            userId: BigInt(userId),
+            confirmedAt: { not: null },
+            lastStep: { lt: BigInt(proof.step) },
+          },
+          data: { lastStep: BigInt(proof.step), lastUsedAt: new Date(at) },
+        })
+      : await tx.recoveryCode.deleteMany({
+          where: { userId: BigInt(userId), codeHash: new Uint8Array(proof.codeHash) },
+        });
+  if (used.count === 0) throw new AuthError('invalid_second_factor');
+}
+
+/**
+ * As `lockCaller`. If the account has a factor, the caller's session must also be recent.
+ * @param passwordVersion of the password that the caller has proved to know.
+ * @throws AuthError `invalid_token`, `login_too_old`, `invalid_credentials`
+ */
+async function lockProven(
+  tx: Prisma.TransactionClient,
+  caller: FactorCaller,
+  passwordVersion?: number,
+): Promise<LockedUser> {
+  const locked = await lockCaller(tx, caller);
+  if (passwordVersion !== undefined && locked.passwordVersion !== passwordVersion)
+    throw new AuthError('invalid_credentials', { reason: 'password' });
+  if (locked.hasFactor && caller.createdAt < caller.openedSince) throw new AuthError('login_too_old');
+  return locked;
+}
+
+async function writeCodes(
+  tx: Prisma.TransactionClient,
+  userId: bigint,
+  codeHashes: readonly Uint8Array[],
+): Promise<void> {
+  await tx.recoveryCode.deleteMany({ where: { userId } });
+  await tx.recoveryCode.createMany({
+    data: codeHashes.map((codeHash) => ({ userId, codeHash: new Uint8Array(codeHash) })),
+  });
+}
+
+/** Also one that was only set up. A login is then one step again, and a device has nothing to be known by. */
+async function clearFactors(tx: Prisma.TransactionClient, userId: bigint): Promise<void> {
+  await tx.user.update({ where: { id: userId }, data: { factorSince: null } });
+  await tx.factor.deleteMany({ where: { userId } });
+  await tx.recoveryCode.deleteMany({ where: { userId } });
+  await tx.knownDevice.updateMany({ where: { userId }, data: { withFactor: false } });
+}
+
+function toAccount(row: AccountRow): SecondStepAccount {
+  return {
+    userId: Number(row.id),
+    passwordVersion: row.passwordVersion,
+    disabled: row.disabled,
+    enabledAt: row.enabledAt?.getTime() ?? 0,
+    totp: row.factorId === null ? null : toTotp({ ...row, id: row.factorId }),
+    codesLeft: Number(row.codesLeft),
+    knownCallers: row.knownCallers,
+  };
+}
+
+function toTotp({
+  id,
+  keyId,
+  secret,
+  lastStep,
+}: Pick<AccountRow, 'keyId' | 'secret' | 'lastStep'> & { id: bigint }): TotpRecord {
+  return { id: Number(id), sealed: { keyId, secret }, lastStep: Number(lastStep) };
+}

@@ -1,0 +1,126 @@
+import { buildTestApp, type TestApp } from '../support/app.ts';
+import {
+  anAccount,
+  call,
+  claimsOf,
+  createLongLived,
+  logIn,
+  pairOf,
+  refresh,
+  signUp,
+} from '../support/client.ts';
+import { aFactor, firstStep, logInWithFactor } from '../support/factors.ts';
+import { addApp, confirmApp, FACTOR_PASSWORD, setUpApp } from '../support/own-factors.ts';
+import { refused } from '../support/problem.ts';
+import { aReset, redeem } from '../support/resets.ts';
+import { onAStore } from '../support/stores.ts';
+import '../support/watch-leaks.ts';
+import { recordOf } from './target.ts';
+
+/**
+ * The threat: somebody has stolen an access token, or knows the password, or both, of an account with a second factor.
+ * Without the factor, nothing may be changed by which the account is opened.
+ */
+type Requests = [line: string, body: object][];
+
+/** What changes factors. */
+const proven = (factorId: number): Requests => [
+  ['POST /api/user/factors/totp', FACTOR_PASSWORD],
+  ['POST /api/user/factors/recovery-codes', FACTOR_PASSWORD],
+  [`POST /api/user/factors/${factorId}/removal`, FACTOR_PASSWORD],
+];
+
+/** What else opens the account later. */
+const OPENING: Requests = [
+  ['POST /api/user/password', { ...FACTOR_PASSWORD, new_password: 'of a thief, and long' }],
+  ['PATCH /api/user', { ...FACTOR_PASSWORD, username: 'a-thief' }],
+  ['PATCH /api/user', { ...FACTOR_PASSWORD, email: 'thief@example.com', name: 'Ada' }],
+  ['POST /api/auth/llt', { device: 'of a thief' }],
+  ['POST /api/user/tokens', { name: 'of a thief', scopes: ['orders:read'] }],
+];
+
+/** An account with sessions from before its factor. */
+async function aVictim(target: TestApp) {
+  const account = anAccount();
+  const old = await signUp(target, account);
+  const other = await logIn(target, account.username);
+  const { longlived_token: llt } = await createLongLived(target, old.access_token);
+  const app = await setUpApp(target, other.access_token);
+  const factor = await aFactor(target, old);
+  return { account, old, other, llt, app, factor };
+}
+
+onAStore('an account with a second factor', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+
+  await t.test('a stolen session from before the factor, and the password', async (t) => {
+    const { old, other, app, factor, llt } = await aVictim(target);
+    const refreshed = pairOf(await refresh(target, old.refresh_token));
+    const before = await recordOf(target);
+    for (const { access_token: token } of [refreshed, other]) {
+      t.notOk('amr' in claimsOf(token));
+      for (const [line, payload] of [...proven(factor.id), ...OPENING])
+        refused(t, await call(target, line, { token, payload }), 403, 'login_too_old');
+    }
+    refused(t, await confirmApp(target, other.access_token, app.code()), 403, 'login_too_old');
+    for (const [line, payload] of [...proven(factor.id), ...OPENING])
+      refused(t, await call(target, line, { token: llt, payload }), 403, 'token_not_allowed');
+    t.strictSame(await recordOf(target), before, 'nothing was changed');
+
+    const token = refreshed.access_token;
+    const { sid } = claimsOf(other.access_token);
+    for (const [line, payload] of [
+      ['PATCH /api/user', { name: 'Countess' }],
+      ['GET /api/user/factors', undefined],
+      ['GET /api/user/tokens', undefined],
+      [`DELETE /api/auth/${String(sid)}`, undefined],
+      ['DELETE /api/user/tokens', undefined],
+    ] as const)
+      t.equal((await call(target, line, { token, payload })).statusCode, 200, `${line} stays allowed`);
+  });
+
+  await t.test('a stolen session of a moment ago, without the password', async (t) => {
+    const { account, factor } = await aVictim(target);
+    const { access_token: token } = await logInWithFactor(target, account.username, factor);
+    const before = await recordOf(target);
+    for (const [line, payload] of [...proven(factor.id), ...OPENING].filter(
+      ([, body]) => 'current_password' in body,
+    )) {
+      const guessed = { ...payload, current_password: 'a guess' };
+      refused(t, await call(target, line, { token, payload: guessed }), 401, 'invalid_credentials');
+    }
+    t.strictSame(await recordOf(target), before);
+  });
+
+  await t.test('the password alone', async (t) => {
+    const { account, old, factor } = await aVictim(target);
+    const before = await recordOf(target);
+    const token = await firstStep(target, account.username);
+    for (const [line, payload] of [
+      ...proven(factor.id),
+      ...OPENING,
+      ['GET /api/user/factors', undefined] as const,
+    ])
+      refused(t, await call(target, line, { token, payload }), 401, 'invalid_token');
+    t.strictSame(await recordOf(target), before);
+    const reset = await aReset(target.databaseUrl, old.user.id);
+    t.equal((await redeem(target, reset, 'of a thief, and long')).statusCode, 200);
+    await firstStep(target, account.username, { password: 'of a thief, and long' });
+  });
+
+  await t.test(
+    'a stolen session of an account without a factor adds none without the password',
+    async (t) => {
+      const { access_token: token } = await signUp(target);
+      const guessed = { current_password: 'a guess' };
+      refused(
+        t,
+        await call(target, 'POST /api/user/factors/totp', { token, payload: guessed }),
+        401,
+        'invalid_credentials',
+      );
+      refused(t, await confirmApp(target, token, '123456'), 401, 'invalid_second_factor');
+      t.ok((await addApp(target, token)).recovery_codes, 'the owner does');
+    },
+  );
+});

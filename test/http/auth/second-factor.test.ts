@@ -1,0 +1,345 @@
+import { randomBytes } from 'node:crypto';
+import { aManager, disableAccount, enableAccount } from '../../support/accounts.ts';
+import { buildTestApp, type TestApp } from '../../support/app.ts';
+import {
+  anAccount,
+  call,
+  claimsOf,
+  createLongLived,
+  pairOf,
+  refresh,
+  signUp,
+  verify,
+} from '../../support/client.ts';
+import { aMovedClock } from '../../support/clock.ts';
+import { aFactor, firstStep, logInWithFactor, secondStep, STEP } from '../../support/factors.ts';
+import {
+  openApiDocument,
+  resolve,
+  type Document,
+  type JsonSchema,
+  type Response,
+} from '../../support/openapi.ts';
+import { refused } from '../../support/problem.ts';
+import { aReset, redeem } from '../../support/resets.ts';
+import { countRows, sql } from '../../support/sql.ts';
+import { onAStore } from '../../support/stores.ts';
+import '../../support/watch-leaks.ts';
+
+const PASSWORD = 'difference engine';
+
+/** An account with a TOTP and recovery codes. */
+async function anOwner(target: TestApp) {
+  const account = anAccount();
+  const pair = await signUp(target, account);
+  return { ...account, pair, factor: await aFactor(target, pair) };
+}
+
+onAStore('second factor', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+
+  await t.test('a right password is asked for the second step, and opens nothing', async (t) => {
+    const owner = await anOwner(target);
+    const { tokens } = await countRows(target.databaseUrl);
+    for (const username of [owner.username, owner.email]) {
+      const before = Date.now();
+      const response = await call(target, 'POST /api/auth', { payload: { username, password: PASSWORD } });
+      refused(t, response, 401, 'second_factor_required');
+      const { login_token, methods, expires_at } = response.json<Record<string, string>>();
+      t.match(login_token, /^lkl_[\w-]{86}$/);
+      t.strictSame(methods, ['totp', 'recovery_code']);
+      const age = Date.parse(expires_at ?? '') - before;
+      t.ok(age >= 300_000 && age < 310_000, `five minutes: ${age}`);
+    }
+    const payload = { username: owner.username, password: 'wrong' };
+    refused(t, await call(target, 'POST /api/auth', { payload }), 401, 'invalid_credentials');
+    t.equal((await countRows(target.databaseUrl)).tokens, tokens);
+  });
+
+  await t.test('a code opens a session, which says so after each refresh', async (t) => {
+    const { username, factor, pair } = await anOwner(target);
+    t.equal(claimsOf(pair.access_token).acr, undefined, 'the session from before does not');
+    const login_token = await firstStep(target, username);
+    const response = await secondStep(target, { login_token, code: factor.code(), device: 'Phone' });
+    const opened = pairOf(response);
+    t.strictSame(Object.keys(response.json()).sort(), ['access_token', 'refresh_token', 'user']);
+    t.equal(response.headers['cache-control'], 'no-store');
+    const next = pairOf(await refresh(target, opened.refresh_token));
+    for (const { access_token: token } of [opened, next])
+      t.match(claimsOf(token), { acr: 'mfa', amr: ['pwd', 'otp', 'mfa'] });
+    t.equal((await verify(target, next.access_token)).statusCode, 200);
+    const [device] = await sql(target.databaseUrl, 'SELECT name FROM tokens WHERE id = $1', [
+      claimsOf(next.access_token).sid,
+    ]);
+    t.strictSame(device, { name: 'Phone' });
+  });
+
+  await t.test('a code works once, and no earlier one works after it; early and late ones do', async (t) => {
+    const { username, factor } = await anOwner(target);
+    const login_token = await firstStep(target, username);
+    const attempt = (code: string) => secondStep(target, { login_token, code });
+    const [late, now, early, far] = [-1, 0, 1, 3].map((steps) => factor.code(steps)) as [
+      string,
+      string,
+      string,
+      string,
+    ];
+    refused(t, await attempt(far), 401, 'invalid_second_factor');
+    t.equal((await attempt(now)).statusCode, 200);
+    for (const used of [now, late]) refused(t, await attempt(used), 401, 'invalid_second_factor');
+    t.equal((await attempt(early)).statusCode, 200, 'the login token may be sent again');
+    refused(t, await attempt(now), 401, 'invalid_second_factor');
+  });
+
+  await t.test('what is no code is a wrong one', async (t) => {
+    const { username, factor, pair } = await anOwner(target);
+    const login_token = await firstStep(target, username);
+    const code = factor.code();
+    const fullWidth = code.replace(/\d/g, (digit) => String.fromCodePoint(0xff10 + Number(digit)));
+    const { tokens } = await countRows(target.databaseUrl);
+    for (const other of [`${code}0`, code.slice(1), ` ${code}`, fullWidth, '', 'x', '\0', code.repeat(1000)])
+      refused(t, await secondStep(target, { login_token, code: other }), 401, 'invalid_second_factor');
+    for (const other of ['', 'x', code, 'MFRG-GZDF-MZTW-Q2LK-NNWG-2ZLB', `${factor.recoveryCodes[0]}A`]) {
+      const answer = await secondStep(target, { login_token, recovery_code: other });
+      refused(t, answer, 401, 'invalid_second_factor');
+    }
+    t.equal((await countRows(target.databaseUrl)).tokens, tokens);
+    const refusals = target.audit().filter(({ event }) => event === 'factor.refused');
+    t.match(refusals.at(-1), { subject: { user_id: pair.user.id }, details: { method: 'recovery_code' } });
+    t.equal((await secondStep(target, { login_token, code })).statusCode, 200);
+  });
+
+  await t.test('each recovery code works once, however it is written, and of its owner only', async (t) => {
+    const owner = await anOwner(target);
+    const other = await anOwner(target);
+    const login_token = await firstStep(target, owner.username);
+    const attempt = (recovery_code: string) => secondStep(target, { login_token, recovery_code });
+    const [one = '', two = ''] = owner.factor.recoveryCodes;
+    refused(t, await attempt(other.factor.recoveryCodes[0] ?? ''), 401, 'invalid_second_factor');
+    t.equal((await attempt(one)).statusCode, 200);
+    const pair = pairOf(await attempt(two.toLowerCase().replaceAll('-', ' ')));
+    t.match(claimsOf(pair.access_token), { acr: 'mfa', amr: ['pwd', 'otp', 'mfa'] });
+    for (const used of [one, two]) refused(t, await attempt(used), 401, 'invalid_second_factor');
+    const used = target.audit().filter(({ event }) => event === 'recovery_code.used');
+    t.match(used.at(-1), {
+      subject: { user_id: owner.pair.user.id },
+      token_id: claimsOf(pair.access_token).sid,
+    });
+    await sql(target.databaseUrl, 'DELETE FROM recovery_codes WHERE user_id = $1', [owner.pair.user.id]);
+    const payload = { username: owner.username, password: PASSWORD };
+    const asked = await call(target, 'POST /api/auth', { payload });
+    t.strictSame(asked.json<{ methods: unknown }>().methods, ['totp'], 'without codes they are not offered');
+  });
+
+  await t.test('exactly one proof, and a token', async (t) => {
+    const { username, factor } = await anOwner(target);
+    const login_token = await firstStep(target, username);
+    const [code, recovery_code = ''] = [factor.code(), ...factor.recoveryCodes];
+    const attempt = (payload: unknown) => call(target, 'POST /api/auth/second-factor', { payload });
+    const bad: [object, string][] = [
+      [{ login_token }, '/code'],
+      [{ login_token, code, recovery_code }, '/recovery_code'],
+      [{ code }, '/login_token'],
+      [{ login_token, code: 123456 }, '/code'],
+      [{ login_token, code: null }, '/code'],
+      [{ login_token, code, device: ' ' }, '/device'],
+      [{ login_token, code, password: PASSWORD }, '/password'],
+    ];
+    for (const [payload, path] of bad) refused(t, await attempt(payload), 400, 'validation_failed', [path]);
+    t.equal((await attempt({ login_token, code })).statusCode, 200, 'and none of them used the code up');
+  });
+
+  await t.test('a login token is for this purpose, unchanged', async (t) => {
+    const { username, factor, pair } = await anOwner(target);
+    const login_token = await firstStep(target, username);
+    const payload = Buffer.from(login_token.slice(4), 'base64url');
+    const spelled = (bytes: Uint8Array) => `lkl_${Buffer.from(bytes).toString('base64url')}`;
+    const flipped = (at: number) => spelled(payload.map((byte, i) => (i === at ? byte ^ 1 : byte)));
+    const { longlived_token: llt } = await createLongLived(target, (await signUp(target)).access_token);
+    const others = [
+      ...Array.from({ length: 64 }, (_, at) => flipped(at)),
+      ...[spelled(payload.subarray(0, -1)), spelled(Buffer.concat([payload, Buffer.alloc(1)]))],
+      ...[
+        spelled(randomBytes(64)),
+        login_token.slice(4),
+        `${login_token}=`,
+        ` ${login_token}`,
+        `${login_token}.`,
+      ],
+      ...['', 'x', 'lkl_', pair.access_token, pair.refresh_token, llt],
+      await aReset(target.databaseUrl, pair.user.id),
+    ];
+    for (const other of others)
+      refused(
+        t,
+        await secondStep(target, { login_token: other, code: factor.code() }),
+        401,
+        'invalid_login_token',
+      );
+    for (const line of [
+      'GET /api/user',
+      'GET /api/auth/refresh',
+      'GET /api/auth/verify',
+      'POST /api/auth/llt',
+    ])
+      refused(t, await call(target, line, { token: login_token, payload: undefined }), 401, 'invalid_token');
+    t.equal((await secondStep(target, { login_token, code: factor.code() })).statusCode, 200);
+  });
+
+  await t.test('whatever voids the password voids the login token', async (t) => {
+    const manager = await aManager(target.databaseUrl, target);
+    const voided: Record<string, (owner: Awaited<ReturnType<typeof anOwner>>) => Promise<unknown>> = {
+      'a reset': async ({ pair }) => redeem(target, await aReset(target.databaseUrl, pair.user.id)),
+      'a disable': ({ username }) => disableAccount(target.databaseUrl, { username }),
+      'a disable that is undone': async ({ username }) => {
+        await disableAccount(target.databaseUrl, { username });
+        await enableAccount(target.databaseUrl, { username });
+      },
+      'a deletion': ({ pair }) => manager(`DELETE /api/users/${pair.user.id}`),
+      'the removal of the factors': ({ pair }) =>
+        sql(
+          target.databaseUrl,
+          `WITH codes AS (DELETE FROM recovery_codes WHERE user_id = $1), gone AS (DELETE FROM factors WHERE user_id = $1)
+            UPDATE users SET factor_since = NULL WHERE id = $1`,
+          [pair.user.id],
+        ),
+    };
+    for (const [what, change] of Object.entries(voided)) {
+      const owner = await anOwner(target);
+      const login_token = await firstStep(target, owner.username);
+      await change(owner);
+      for (const proof of [
+        { code: owner.factor.code() },
+        { recovery_code: owner.factor.recoveryCodes[0] ?? '' },
+      ])
+        refused(t, await secondStep(target, { login_token, ...proof }), 401, 'invalid_login_token');
+      t.pass(what);
+    }
+  });
+
+  await t.test('after five minutes the login begins again', async (t) => {
+    const move = aMovedClock(t);
+    const { username, factor } = await anOwner(target);
+    const login_token = await firstStep(target, username);
+    move(295_000);
+    refused(t, await secondStep(target, { login_token, code: '000000x' }), 401, 'invalid_second_factor');
+    move(11_000);
+    const [recovery_code = ''] = factor.recoveryCodes;
+    refused(t, await secondStep(target, { login_token, recovery_code }), 401, 'invalid_login_token');
+    const again = await firstStep(target, username);
+    move(-10 * STEP);
+    refused(t, await secondStep(target, { login_token: again, recovery_code }), 401, 'invalid_login_token');
+  });
+
+  await t.test('a secret whose key is not loaded is 503, and recovery codes work all the same', async (t) => {
+    const owner = await anOwner(target);
+    const { databaseUrl } = target;
+    const other = await buildTestApp(t, { databaseUrl, env });
+    const login_token = await firstStep(other, owner.username);
+    const code = owner.factor.code();
+    refused(t, await secondStep(other, { login_token, code }), 503, 'unavailable');
+    const [recovery_code = ''] = owner.factor.recoveryCodes;
+    t.equal((await secondStep(other, { login_token, recovery_code })).statusCode, 200);
+    t.match(other.log(), /KeyError/);
+    const here = await firstStep(target, owner.username);
+    t.equal((await secondStep(target, { login_token: here, code })).statusCode, 200, 'nothing was used up');
+  });
+
+  await t.test('by a clock that the stores contradict, codes are 503, and recovery codes work', async (t) => {
+    let isTrusted = true;
+    const wrong = await buildTestApp(t, { env });
+    const { clock } = wrong.composition.app;
+    const trusted = clock.isTrusted;
+    clock.isTrusted = () => isTrusted && trusted();
+    const owner = await anOwner(wrong);
+    const login_token = await firstStep(wrong, owner.username);
+    isTrusted = false;
+    const code = owner.factor.code();
+    refused(t, await secondStep(wrong, { login_token, code }), 503, 'unavailable');
+    const [recovery_code = ''] = owner.factor.recoveryCodes;
+    t.equal((await secondStep(wrong, { login_token, recovery_code })).statusCode, 200);
+    const move = aMovedClock(t);
+    move(400_000);
+    refused(t, await secondStep(wrong, { login_token, code }), 503, 'unavailable');
+    move(-400_000);
+    isTrusted = true;
+    t.equal((await secondStep(wrong, { login_token, code })).statusCode, 200, 'nothing was used up');
+  });
+
+  await t.test('the log and the audit trail of both steps hold no code', async (t) => {
+    const own = await buildTestApp(t, { env: { ...env, LOG_LEVEL: 'debug' } });
+    const owner = await anOwner(own);
+    const wrong = owner.factor.code(5);
+    const login_token = await firstStep(own, owner.username);
+    await secondStep(own, { login_token, code: wrong });
+    const right = owner.factor.code();
+    await secondStep(own, { login_token, code: right });
+    const text = `${own.log()}${own
+      .audit()
+      .map((line) => JSON.stringify(line))
+      .join('\n')}`;
+    // Six digits match by chance in an id or a time, so only as a value of their own.
+    for (const code of [wrong, right]) t.notMatch(text, new RegExp(`"${code}"|=${code}\\b`));
+    const events = own.audit().map(({ event }) => event);
+    t.strictSame(events.slice(-3), ['login.factor_asked', 'factor.refused', 'session.created']);
+  });
+
+  await t.test('a device is known by the factor only after both steps', async (t) => {
+    const owner = await anOwner(target);
+    const known = () =>
+      sql(target.databaseUrl, 'SELECT with_factor FROM known_devices WHERE user_id = $1', [
+        owner.pair.user.id,
+      ]);
+    await firstStep(target, owner.username);
+    t.strictSame(await known(), [{ with_factor: false }], 'from the signup');
+    await logInWithFactor(target, owner.username, owner.factor);
+    t.strictSame(await known(), [{ with_factor: true }]);
+  });
+});
+
+/** Every operation that issues a token which opens an account. `getToken` wants one of the first four's. */
+const ISSUERS = [
+  ...['signUp', 'logIn', 'completeLogin', 'refresh'],
+  ...['createLongLivedToken', 'createLimitedToken', 'getToken'],
+];
+
+function issuersIn(document: Document): string[] {
+  const issued = ['access_token', 'longlived_token', 'token'];
+  const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods));
+  return operations
+    .filter(({ responses }) => {
+      const answer = responses[200] && resolve<Response>(document, responses[200]);
+      const schema = answer?.content?.['application/json']?.schema;
+      const { properties } = schema ? resolve<JsonSchema>(document, schema) : {};
+      return Object.keys((properties ?? {}) as object).some((name) => issued.includes(name));
+    })
+    .map(({ operationId }) => operationId)
+    .sort();
+}
+
+onAStore('with a password alone', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  const { username, email, factor } = await anOwner(target);
+
+  await t.test('no operation issues a token', async (t) => {
+    t.strictSame(issuersIn(await openApiDocument()), ISSUERS.sort(), 'no other operation issues tokens');
+    const login_token = await firstStep(target, username);
+    const attempts: [line: string, payload?: object][] = [
+      ['POST /api/auth/signup', { username, email, name: 'Ada', password: PASSWORD }],
+      ['POST /api/auth', { username, password: PASSWORD }],
+      ['POST /api/auth', { username: email, password: PASSWORD }],
+      ['POST /api/auth/second-factor', { login_token, code: factor.code(4) }],
+      ['POST /api/auth/second-factor', { login_token, recovery_code: PASSWORD }],
+      ['GET /api/auth/refresh'],
+      ['POST /api/auth/llt', { device: 'x' }],
+      ['POST /api/user/tokens', { name: 'x', scopes: ['orders:read'] }],
+    ];
+    const before = await countRows(target.databaseUrl);
+    for (const [line, payload] of attempts) {
+      const { statusCode, body } = await call(target, line, { token: login_token, payload });
+      t.ok(statusCode === 400 || statusCode === 401, `${line}: ${statusCode}`);
+      t.notMatch(body, /eyJ/, 'no token');
+    }
+    t.strictSame(await countRows(target.databaseUrl), before);
+  });
+});

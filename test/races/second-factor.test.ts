@@ -1,0 +1,185 @@
+import { randomBytes } from 'node:crypto';
+import { test, type Test } from 'tap';
+import { aManager, disableAccount, enableAccount, type Manager } from '../support/accounts.ts';
+import { buildTestApp, type TestApp } from '../support/app.ts';
+import { aClient, begun } from '../support/begun.ts';
+import { anAccount, call, signUp, verifyInScope, type Pair } from '../support/client.ts';
+import { aFactor, firstStep, secondStep, type TestFactor } from '../support/factors.ts';
+import { confirmApp, setUpApp } from '../support/own-factors.ts';
+import { redisMissing, testRedis } from '../support/redis.ts';
+import { aReset, redeem } from '../support/resets.ts';
+import { sql } from '../support/sql.ts';
+import { until } from '../support/until.ts';
+
+/** What a login may meet between its steps, and within the second one: each pair at the lock of the user's row. */
+
+interface Scene {
+  target: TestApp;
+  username: string;
+  pair: Pair;
+  factor: TestFactor;
+  login_token: string;
+  reset: string;
+  manager: Manager;
+}
+
+interface Answer {
+  status: number;
+  body: string;
+}
+
+const asked = async (answer: ReturnType<typeof call>): Promise<Answer> => {
+  const { statusCode: status, body } = await answer;
+  return { status, body };
+};
+const done = async (work: Promise<unknown>): Promise<Answer> => {
+  await work;
+  return { status: 200, body: '' };
+};
+
+/** What voids a first step, and ends every session. */
+const VOIDS: Record<string, (scene: Scene) => Promise<Answer>> = {
+  'a reset of the password': ({ target, reset }) => asked(redeem(target, reset)),
+  'a disable': ({ target, username }) => done(disableAccount(target.databaseUrl, { username })),
+  'a disable that is undone': ({ target, username }) =>
+    done(
+      disableAccount(target.databaseUrl, { username }).then(() =>
+        enableAccount(target.databaseUrl, { username }),
+      ),
+    ),
+  'a deletion': ({ manager, pair }) => asked(manager(`DELETE /api/users/${pair.user.id}`)),
+  'the removal of all factors': ({ manager, pair }) =>
+    asked(manager(`DELETE /api/users/${pair.user.id}/factors`)),
+};
+
+async function twoReplicas(t: Test): Promise<[TestApp, TestApp]> {
+  const { url, prefix } = testRedis(t);
+  const [secret = '', key = ''] = [0, 1].map(() => randomBytes(32).toString('base64url'));
+  const env = { REDIS_URL: url, REDIS_PREFIX: prefix, REFRESH_TOKEN_SECRET: secret, FACTOR_KEYS: key };
+  const one = await buildTestApp(t, { env });
+  return [one, await buildTestApp(t, { databaseUrl: one.databaseUrl, env })];
+}
+
+async function aScene(target: TestApp, manager: Manager): Promise<Scene> {
+  const account = anAccount();
+  const pair = await signUp(target, account);
+  const factor = await aFactor(target, pair);
+  const { username } = account;
+  const login_token = await firstStep(target, username);
+  const reset = await aReset(target.databaseUrl, pair.user.id);
+  return { target, username, pair, factor, login_token, reset, manager };
+}
+
+async function liveSessions({ target, pair }: Pick<Scene, 'target' | 'pair'>): Promise<number> {
+  const live = 'SELECT id FROM tokens WHERE user_id = $1 AND revoked_at IS NULL';
+  return (await sql(target.databaseUrl, live, [pair.user.id])).length;
+}
+
+const MANAGER = ['users.read', 'users.write', 'users.factors'] as const;
+
+test('one code opens one session, on whichever replica', { skip: redisMissing }, async (t) => {
+  const [one, two] = await twoReplicas(t);
+  const manager = await aManager(one.databaseUrl, one, MANAGER);
+  const locks = await aClient(t, one.databaseUrl);
+  const watch = await aClient(t, one.databaseUrl);
+
+  const atOnce = async (scene: Scene, count: number, proof: { code: string } | { recovery_code: string }) => {
+    await locks.query('BEGIN');
+    await locks.query(`SELECT id FROM users WHERE id = ${scene.pair.user.id} FOR NO KEY UPDATE`);
+    const { login_token } = scene;
+    const attempts = Array.from({ length: count }, (_, i) =>
+      asked(secondStep(i % 2 === 0 ? one : two, { login_token, ...proof })),
+    );
+    // As many as the pools of both replicas let through.
+    await until(async () => {
+      const { rowCount } = await watch.query(
+        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+      );
+      return (rowCount ?? 0) >= Math.min(count, 4);
+    });
+    await locks.query('COMMIT');
+    const answers = await Promise.all(attempts);
+    t.equal(answers.filter(({ status }) => status === 200).length, 1);
+    const refusals = answers.filter(
+      ({ status, body }) => status === 401 && body.includes('invalid_second_factor'),
+    );
+    t.equal(refusals.length, count - 1);
+    t.equal(await liveSessions(scene), 2, 'with that of the signup');
+  };
+
+  await t.test('a code of the app, twice', async () => {
+    const scene = await aScene(one, manager);
+    await atOnce(scene, 2, { code: scene.factor.code() });
+  });
+  await t.test('a recovery code, 30 times', async () => {
+    const scene = await aScene(one, manager);
+    await atOnce(scene, 30, { recovery_code: scene.factor.recoveryCodes[3] ?? '' });
+  });
+});
+
+test('whatever voids the password leaves no session', { skip: redisMissing }, async (t) => {
+  const { url, prefix } = testRedis(t);
+  const target = await buildTestApp(t, { env: { REDIS_URL: url, REDIS_PREFIX: prefix } });
+  const manager = await aManager(target.databaseUrl, target, MANAGER);
+  // An operator's command leaves the tombstones to the sweep.
+  target.composition.start();
+  const locks = await aClient(t, target.databaseUrl);
+  const watch = await aClient(t, target.databaseUrl);
+
+  for (const [name, act] of Object.entries(VOIDS)) {
+    for (const isStepFirst of [true, false]) {
+      await t.test(isStepFirst ? `second step, then ${name}` : `${name}, then second step`, async (t) => {
+        const scene = await aScene(target, manager);
+        const { login_token, pair } = scene;
+        const step = begun(() => asked(secondStep(target, { login_token, code: scene.factor.code() })));
+        const voiding = begun(() => act(scene));
+        const [first, second] = isStepFirst ? [step, voiding] : [voiding, step];
+        await locks.query('BEGIN');
+        await locks.query(`SELECT id FROM users WHERE id = ${pair.user.id} FOR NO KEY UPDATE`);
+        await first.begin(watch);
+        await second.begin(watch, first.isDone() ? 1 : 2);
+        await locks.query('COMMIT');
+        const [{ status, body }, voided] = [await step.result(), await voiding.result()];
+        t.equal(voided.status, 200, voided.body);
+        t.equal(status, isStepFirst ? 200 : 401, body);
+        // The removal takes the factor under the step that has read it; the next request hears that the token is void.
+        if (!isStepFirst) t.match(body, /invalid_login_token|invalid_second_factor/);
+        t.equal(await liveSessions(scene), 0);
+        const { access_token: opened } = JSON.parse(body) as Partial<Pair>;
+        for (const token of [pair.access_token, opened ?? pair.access_token])
+          await until(async () => (await verifyInScope(target, token)).statusCode === 401);
+        const late = await secondStep(target, { login_token, code: await scene.factor.freshCode() });
+        t.equal(late.json<{ code: string }>().code, 'invalid_login_token');
+      });
+    }
+  }
+});
+
+test('a first factor against a login with the password', { skip: redisMissing }, async (t) => {
+  const { url, prefix } = testRedis(t);
+  const target = await buildTestApp(t, { env: { REDIS_URL: url, REDIS_PREFIX: prefix } });
+  const locks = await aClient(t, target.databaseUrl);
+  const watch = await aClient(t, target.databaseUrl);
+
+  for (const isLoginFirst of [true, false]) {
+    await t.test(isLoginFirst ? 'login, then confirmation' : 'confirmation, then login', async (t) => {
+      const account = anAccount();
+      const { username, password } = account;
+      const pair = await signUp(target, account);
+      const app = await setUpApp(target, pair.access_token);
+      const login = begun(() => asked(call(target, 'POST /api/auth', { payload: { username, password } })));
+      const confirmation = begun(() => asked(confirmApp(target, pair.access_token, app.code())));
+      const [first, second] = isLoginFirst ? [login, confirmation] : [confirmation, login];
+      await locks.query('BEGIN');
+      await locks.query(`SELECT id FROM users WHERE id = ${pair.user.id} FOR NO KEY UPDATE`);
+      await first.begin(watch);
+      await second.begin(watch, first.isDone() ? 1 : 2);
+      await locks.query('COMMIT');
+      const [{ status, body }, confirmed] = [await login.result(), await confirmation.result()];
+      t.equal(confirmed.status, 200, confirmed.body);
+      t.equal(status, isLoginFirst ? 200 : 401, body);
+      if (!isLoginFirst) t.match(body, /second_factor_required/);
+      t.equal(await liveSessions({ target, pair }), isLoginFirst ? 2 : 1);
+    });
+  }
+});
