@@ -124,9 +124,13 @@ export const mutations = [
     ['a disabled client keeps its tokens', ', version: { increment: 1 } };', ' };'],
   ),
   ...inFile(
+    'infra/postgres/password-resets.ts',
+    ['http/auth/password-reset'],
+    ['a reset token is good twice', 'return used === 0 ? null : Number(id);', 'return Number(id);'],
+  ),
+  ...inFile(
     'infra/postgres/password-store.ts',
     ['http/auth/password-reset', 'http/own-account/password'],
-    ['a reset token is good twice', 'if (used === 0) return null;', ''],
     [
       'a reset token never expires',
       'WHERE token_hash = ${new Uint8Array(tokenHash)} AND ${UNEXPIRED}',

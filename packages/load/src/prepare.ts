@@ -31,11 +31,16 @@ export interface Preparing {
 /** @param refused why an answer of 4xx ends the run, in words; null to return it. */
 type Send = (call: Call, refused: (reply: Reply) => string | null) => Promise<Reply>;
 
-/** A device for each user. The judge learns of the sessions. */
+/** A device for each user. The judge learns of the sessions. @throws LoadError for a token without claims */
 export function devicesOf(users: readonly OpenedAccount[], judge: Pick<Judge, 'opened'>): OpenedDevice[] {
   return users.map((user, i) => {
     const device = { ...user, name: `load-device-${i}` };
-    if (user.pair) judge.opened(device.name, user.account.username, user.pair);
+    const { username } = user.account;
+    try {
+      if (user.pair) judge.opened(device.name, username, user.pair);
+    } catch {
+      throw new LoadError(`${username} got tokens that cannot be read. Check that a Latchkey is at --url`);
+    }
     return device;
   });
 }

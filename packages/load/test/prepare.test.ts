@@ -188,6 +188,15 @@ test('another server is not taken for the service', async (t) => {
   await t.rejects(find({ code: 'no answer (ECONNREFUSED)' }), /does not answer: no answer .*Check --url/);
 });
 
+test('tokens that cannot be read end the run with a hint', (t) => {
+  const [account, pair] = [listedAccount(0), { ...aPair(1), access_token: 'none' }];
+  t.throws(() => devicesOf([{ account, pair }], makeJudge()), {
+    name: 'LoadError',
+    message: /Check .*--url$/,
+  });
+  t.end();
+});
+
 test('devices belong to the users in order, and the judge knows their sessions', (t) => {
   const judge = makeJudge();
   const users = [aPair(1), aPair(2), undefined].map((pair, i) => ({ account: listedAccount(i), pair }));

@@ -46,25 +46,6 @@ test('answers are named by their status and code', async (t) => {
   for (const [status, , code] of answers) t.match(await wire.send(VERIFY), { status, code, retryAfter: 3 });
 });
 
-test('an answer without a pair that can be read is none', async (t) => {
-  const token = (claims: string) => `x.${Buffer.from(claims).toString('base64url')}.x`;
-  const user = { id: 7, username: 'ada' };
-  const pair = { access_token: token('{}'), refresh_token: token('{}'), user };
-  const left = [
-    pair,
-    ...['', 'x', 'a.b.c', token('null'), token('7')].map((access_token) => ({ ...pair, access_token })),
-    { ...pair, refresh_token: 'x' },
-    { ...pair, user: undefined },
-  ];
-  const count = left.length;
-  const wire = await wireTo(t, (_request, response) => response.end(JSON.stringify(left.shift())));
-  const codes: string[] = [];
-  for (let i = 0; i < count; i++)
-    codes.push((await wire.send({ method: 'POST', path: '/api/auth/signup' })).code);
-  t.strictSame(new Set(codes.slice(1)), new Set(['200 without tokens or user']));
-  t.equal(codes[0], 'ok');
-});
-
 test('a service that does not answer is no exception', async (t) => {
   const wire = makeWire('http://127.0.0.1:1', 4);
   t.teardown(() => wire.close());
