@@ -49,7 +49,8 @@ export function toBase32(bytes: Uint8Array): string {
 
 /** Reads base32 as people copy it: case, spaces, hyphens and padding do not count. @returns null for anything else. */
 export function fromBase32(text: string): Buffer | null {
-  const digits = [...text.toUpperCase().replace(/[ -]|=+$/g, '')].map((digit) => ALPHABET.indexOf(digit));
+  const plain = text.toUpperCase().replace(/[ -]|=+$/g, '');
+  const digits = Array.from(plain, (digit) => ALPHABET.indexOf(digit));
   // A last digit without a bit of a byte is a mistake.
   if (digits.includes(-1) || (digits.length * 5) % 8 >= 5) return null;
   const bits = digits.map((digit) => digit.toString(2).padStart(5, '0')).join('');

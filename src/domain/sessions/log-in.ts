@@ -13,7 +13,7 @@ import { parseDevice } from '../users/device-name.ts';
 import { attemptedName, collectFields, parseLoginName, parseTry } from '../identifiers.ts';
 import type { LoginAccount, UserStore } from '../users/ports.ts';
 import type { LoginRefusal } from '../refusal-reasons.ts';
-import type { SecondStep } from '../second-step.ts';
+import type { SecondStep, SecondStepNeeded } from '../second-step.ts';
 import type { User } from '../user.ts';
 import type { OpenSession } from './open-session.ts';
 import type { SessionGrant } from './session.ts';
@@ -58,45 +58,58 @@ export function makeLogIn(ports: LogInPorts) {
     const account = await ports.limitGuess(guess, (isKnown, earlier) =>
       proveAccount(ports, request, found, { share: isKnown ? 'known' : 'login', earlier }),
     );
+    const opened = await openOrAsk(ports, request, account, device);
+    // After a session, or the question for a factor: either means that the password was right.
     await renewHash(ports, account, request);
-    const { user, passwordVersion, enabledAt } = account;
-    const password = { userId: user.id, passwordVersion, enabledAt };
-    const { caller, from } = request;
-    // Outside the limit: a right password is no failure. The commit alone knows whether the account has a factor now.
-    const opened = await ports
-      .openSession({ password, factor: null, device, caller, from })
-      .catch(async (error: unknown) => {
-        const code = error instanceof AuthError ? error.code : null;
-        // The password was changed since it was checked.
-        if (code === 'invalid_credentials') return refuse(ports, request, 'password', user);
-        if (code !== 'second_factor_required') throw error;
-        return askForFactor(ports, password, request);
-      });
-    return opened ?? refuse(ports, request, 'disabled', user);
+    if ('loginToken' in opened) throw new AuthError('second_factor_required', { secondStep: opened });
+    return opened;
   };
 }
 
 export type LogIn = ReturnType<typeof makeLogIn>;
 
-/** @returns null if the account was deleted meanwhile. @throws AuthError `second_factor_required`, `unavailable` */
-async function askForFactor(
+/**
+ * Outside the limit on guesses: a right password is no failure.
+ * @returns what the second step takes, if the account has a factor. Only the commit that would open a session knows that.
+ */
+async function openOrAsk(
+  ports: LogInPorts,
+  request: LogInRequest,
+  { user, passwordVersion, enabledAt }: LoginAccount,
+  device: string,
+): Promise<SessionGrant | SecondStepNeeded> {
+  const password = { userId: user.id, passwordVersion, enabledAt };
+  const { caller, from } = request;
+  const opened = await ports
+    .openSession({ password, factor: null, device, caller, from })
+    .catch((error: unknown) => {
+      const code = error instanceof AuthError ? error.code : null;
+      // The password was changed since it was checked.
+      if (code === 'invalid_credentials') return refuse(ports, request, 'password', user);
+      if (code !== 'second_factor_required') throw error;
+      return secondStepOf(ports, password, from);
+    });
+  return opened ?? refuse(ports, request, 'disabled', user);
+}
+
+/** @returns null if the account was deleted meanwhile. @throws AuthError `unavailable` */
+async function secondStepOf(
   { factors, loginTokens, clock, audit }: LogInPorts,
   password: Omit<PasswordProof, 'issuedAt'>,
-  { from }: LogInRequest,
-): Promise<null> {
+  from: Sourced,
+): Promise<SecondStepNeeded | null> {
   const account = await factors.findAccount(password.userId);
   if (!account) return null;
   const methods: SecondStep[] = [];
   if (account.totp) methods.push('totp');
   if (account.codesLeft > 0) methods.push('recovery_code');
   const issuedAt = clock.now();
-  const secondStep = {
+  audit({ event: 'login.factor_asked', userId: password.userId }, from);
+  return {
     loginToken: loginTokens.issue({ ...password, issuedAt }),
     methods,
     expiresAt: issuedAt + LOGIN_TOKEN_TTL,
   };
-  audit({ event: 'login.factor_asked', userId: password.userId }, from);
-  throw new AuthError('second_factor_required', { secondStep });
 }
 
 /**
