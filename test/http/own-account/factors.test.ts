@@ -259,7 +259,7 @@ onAStore('changing second factors', async (t, env) => {
     t.match(
       events.filter(({ event }) => /^(factor|recovery_codes)/.test(String(event))),
       [
-        { event: 'factor.refused', subject: { user_id: user.id } },
+        { event: 'factor.not_confirmed', actor: { user_id: user.id } },
         { event: 'factor.added', details: { factor_id: confirmed.id, type: 'totp' } },
         { event: 'recovery_codes.replaced', actor: { user_id: user.id } },
         { event: 'factor.removed', details: { factor_id: confirmed.id } },
