@@ -3,10 +3,10 @@ import { test, type Test } from 'tap';
 import { aManager, disableAccount, enableAccount, type Manager } from '../support/accounts.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import { aClient, begun } from '../support/begun.ts';
-import { anAccount, call, signUp, verifyInScope, type Pair } from '../support/client.ts';
+import { anAccount, call, pairOf, signUp, verifyInScope, type Pair } from '../support/client.ts';
 import { aFactor, firstStep, secondStep, type TestFactor } from '../support/factors.ts';
 import { confirmApp, setUpApp } from '../support/own-factors.ts';
-import { redisMissing, testRedis } from '../support/redis.ts';
+import { deleteKeys, quietRedisClient, redisMissing, testRedis } from '../support/redis.ts';
 import { aReset, redeem } from '../support/resets.ts';
 import { sql } from '../support/sql.ts';
 import { until } from '../support/until.ts';
@@ -55,7 +55,11 @@ const VOIDS: Record<string, (scene: Scene) => Promise<Answer>> = {
 async function twoReplicas(t: Test): Promise<[TestApp, TestApp]> {
   const { url, prefix } = testRedis(t);
   const [secret = '', key = ''] = [0, 1].map(() => randomBytes(32).toString('base64url'));
-  const env = { REDIS_URL: url, REDIS_PREFIX: prefix, REFRESH_TOKEN_SECRET: secret, FACTOR_KEYS: key };
+  const env = {
+    ...{ REDIS_URL: url, REDIS_PREFIX: prefix, REFRESH_TOKEN_SECRET: secret, FACTOR_KEYS: key },
+    // Thirty wait for one lock.
+    DATABASE_TIMEOUT: '60000',
+  };
   const one = await buildTestApp(t, { env });
   return [one, await buildTestApp(t, { databaseUrl: one.databaseUrl, env })];
 }
@@ -153,6 +157,18 @@ test('whatever voids the password leaves no session', { skip: redisMissing }, as
       });
     }
   }
+});
+
+test('a login goes on if Redis is emptied between its steps', { skip: redisMissing }, async (t) => {
+  const { url, prefix } = testRedis(t);
+  const target = await buildTestApp(t, { env: { REDIS_URL: url, REDIS_PREFIX: prefix } });
+  const { login_token, factor } = await aScene(target, await aManager(target.databaseUrl, target, MANAGER));
+  const redis = quietRedisClient({ url, timeout: 5000 });
+  await redis.connect();
+  await deleteKeys(redis, prefix);
+  redis.disconnect();
+  const { access_token: token } = pairOf(await secondStep(target, { login_token, code: factor.code() }));
+  t.equal((await verifyInScope(target, token)).statusCode, 200);
 });
 
 test('a first factor against a login with the password', { skip: redisMissing }, async (t) => {

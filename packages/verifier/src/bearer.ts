@@ -64,7 +64,11 @@ export function checksOf(options: Omit<BearerOptions<never>, 'onRefused'>): Chec
   if (scope !== undefined) readScope(scope);
   if (scope === undefined && acr === undefined && maxAge === undefined) return undefined;
   // Without a scope, `verify` returns no limited token, which its type leaves open here.
-  return { ...(scope !== undefined && { scope }), acr, maxAge } as Checks;
+  return {
+    ...(scope !== undefined && { scope }),
+    ...(acr !== undefined && { acr }),
+    ...(maxAge !== undefined && { maxAge }),
+  } as Checks;
 }
 
 /**
