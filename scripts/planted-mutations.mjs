@@ -114,16 +114,17 @@ export const mutations = [
     ['attack/old-sessions'],
     [
       'a session without the second factor opens the account for good',
-      "if (user?.hasFactor === true && withFactor === false) throw new AuthError('login_too_old');",
-      '',
+      '!(withFactor && caller.createdAt.getTime() >= since)',
+      'caller.createdAt.getTime() < 0',
     ],
+    ['a session of a removed factor does', 'withFactor && caller.createdAt.getTime() >= since', 'withFactor'],
   ),
   ...inFile(
     'infra/postgres/factor-store.ts',
     ['http/own-account/factors'],
     [
       'a session that is not recent changes second factors',
-      'if (locked.hasFactor && caller.createdAt < caller.openedSince)',
+      'if (locked.factorSince !== null && caller.createdAt < caller.openedSince)',
       'if (caller.createdAt < 0)',
     ],
     [
@@ -194,7 +195,7 @@ export const mutations = [
     ['http/auth/second-factor'],
     [
       'the password alone opens an account with a second factor',
-      "if (locked.hasFactor && !proof) throw new AuthError('second_factor_required');",
+      "if (locked.factorSince !== null && !proof) throw new AuthError('second_factor_required');",
       '',
     ],
   ),

@@ -3,7 +3,7 @@ import { databaseVariables, loadConfig, NO_HASHES, type Config, type Environment
 import { makeNewNames, type NewNames } from '../domain/users/new-names.ts';
 import type { SecretBox } from '../domain/factors/ports.ts';
 import { makeSecretBox, parseFactorKeys } from '../infra/crypto/factor-keys.ts';
-import { existingFactorKeys, existingRefreshSecret } from '../infra/crypto/generated-keys.ts';
+import { existingFactorKeys, existingRefreshSecret, factorKeysOf } from '../infra/crypto/generated-keys.ts';
 import { parseRefreshSecrets } from '../infra/crypto/keys.ts';
 import { nameHashingOf, type NameHash, type NameHashing } from '../infra/crypto/name-hash.ts';
 import type { ScryptCost } from '../infra/crypto/scrypt-hasher.ts';
@@ -45,14 +45,14 @@ export function nameHashing(env: Environment): NameHashing | null {
 }
 
 /**
- * The service's FACTOR_KEYS, or those in DATA_DIR. Without any, nothing can be encrypted.
+ * The service's FACTOR_KEYS, or the key that it has generated. Without any, nothing can be encrypted.
  * @throws ConfigError, KeyError
  */
 export function openSecrets(env: Environment): SecretBox {
   const { FACTOR_KEYS, FACTOR_KEYS_FILE, DATA_DIR } = env;
   const given = { FACTOR_KEYS, FACTOR_KEYS_FILE, DATA_DIR };
   const config = loadConfig({ ...databaseVariables(env), ...given }, NO_HASHES);
-  const text = config.FACTOR_KEYS ?? inOwnFolder(config, env, existingFactorKeys);
+  const text = factorKeysOf(config, existingFactorKeys);
   return makeSecretBox(text === null ? [] : parseFactorKeys(text));
 }
 
@@ -78,4 +78,4 @@ export async function reservedHashes(prisma: PrismaClient, hashing: NameHashing 
 
 /** Ends a sentence about reserved names. */
 export const NEEDS_SECRET = "the command needs the service's REFRESH_TOKEN_SECRET, or its DATA_DIR";
-export const NEEDS_FACTOR_KEYS = "the command needs the service's FACTOR_KEYS, or its DATA_DIR";
+export const NEEDS_FACTOR_KEYS = "the command needs the service's FACTOR_KEYS";

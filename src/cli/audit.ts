@@ -1,6 +1,6 @@
 import { loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
 import type { AuditEvent, EventOf } from '../domain/audit/event.ts';
-import { COMMAND_KIND } from '../domain/audit/kind.ts';
+import { COMMAND_KIND, WARNING_COMMAND_KIND } from '../domain/audit/kind.ts';
 import { NO_REQUEST } from '../domain/audit/source.ts';
 import { toEntry } from '../domain/audit/to-entry.ts';
 import { isAudience } from '../domain/audience.ts';
@@ -52,9 +52,10 @@ export function openCommandTrail(words: readonly string[], values: Values, env: 
       `AUDIT_LOG: this command's audit event cannot be written to ${output.name} (${unwritable}), so nothing was ` +
         "changed: make space, run it as the service's user, or set AUDIT_LOG to another file for this command",
     );
+  const kind = begun.event === 'user.factors_removed' ? WARNING_COMMAND_KIND : COMMAND_KIND;
   let noted: Facts = {};
   const write = (facts: Pick<CommandEvent, 'outcome' | 'reason'> & Outcome['audited']) => {
-    const entry = toEntry(COMMAND_KIND, { ...begun, ...noted, ...facts }, NO_REQUEST, Date.now(), actor);
+    const entry = toEntry(kind, { ...begun, ...noted, ...facts }, NO_REQUEST, Date.now(), actor);
     const code = output.write(`${JSON.stringify(entry)}\n`);
     if (code === null) return true;
     const warning =
@@ -101,8 +102,8 @@ function eventOf([name, action, which, list]: readonly string[], values: Values)
 }
 
 /** A command on users: its audit event has the command's name. */
-function userEvent(action: string | undefined, { id = '' }: Values): Begun | null {
-  const event = `user.${action ?? ''}`;
+function userEvent(action: string | undefined, { id = '', remove }: Values): Begun | null {
+  const event = action === 'factors' && remove ? 'user.factors_removed' : `user.${action ?? ''}`;
   const user = /^[1-9]\d{0,14}$/.test(id) ? { userId: Number(id) } : {};
   return isUserCommand(event) ? { event, ...user } : null;
 }
@@ -117,6 +118,7 @@ const USER_COMMANDS: Readonly<Record<UserCommand, true>> = {
   'user.enable': true,
   'user.export': true,
   'user.factors': true,
+  'user.factors_removed': true,
   'user.import': true,
   'user.list': true,
   'user.reset': true,

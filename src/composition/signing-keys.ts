@@ -5,6 +5,7 @@ import type { KeyRing } from '../domain/access-tokens/ports.ts';
 import type { SecretBox } from '../domain/factors/ports.ts';
 import { makeSecretBox, parseFactorKeys } from '../infra/crypto/factor-keys.ts';
 import {
+  factorKeysOf,
   generatedFactorKeys,
   generatedRefreshSecret,
   generatedSigningKeysDir,
@@ -55,9 +56,9 @@ export async function openKeyRing(
   return keyRing;
 }
 
-/** Production without FACTOR_KEYS serves, and no factor can be added. @throws StartError */
-export function openSecretBox({ FACTOR_KEYS, DATA_DIR, production }: Config): SecretBox {
-  const keys = FACTOR_KEYS ?? (production ? null : inDataDir(DATA_DIR, generatedFactorKeys));
+/** @throws StartError */
+export function openSecretBox(config: Config): SecretBox {
+  const keys = factorKeysOf(config, (dataDir) => inDataDir(dataDir, generatedFactorKeys));
   return makeSecretBox(keys === null ? [] : orStartError(() => parseFactorKeys(keys)));
 }
 

@@ -41,6 +41,7 @@ const EMBEDDED = {
   REDIS_URL: 'the in-process session store',
   SIGNING_KEYS_DIR: 'generated signing keys',
   REFRESH_TOKEN_SECRET: 'a generated refresh token secret',
+  FACTOR_KEYS: 'a generated factor key',
 } as const;
 
 /** OWASP's sets of scrypt parameters of equal strength: logN with r = 8, and the smallest p. */
@@ -74,8 +75,9 @@ export function loadConfig(env: Environment = process.env, memoryLimit = availab
 
   const config = values as unknown as Values;
   const production = config.NODE_ENV === 'production';
-  const embedded = (Object.keys(EMBEDDED) as (keyof typeof EMBEDDED)[]).filter((name) =>
-    isMissing(env, name),
+  const embedded = (Object.keys(EMBEDDED) as (keyof typeof EMBEDDED)[]).filter(
+    // Without FACTOR_KEYS, another database has no second factors.
+    (name) => isMissing(env, name) && (name !== 'FACTOR_KEYS' || isMissing(env, 'DATABASE_URL')),
   );
   if (production) {
     const needed = Object.entries<Description>(FIELDS).filter(

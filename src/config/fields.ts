@@ -270,7 +270,7 @@ const ACCOUNT_FIELDS = {
   EMAIL_VERIFICATION_TTL: integer(60, 30 * 86_400, 86_400, 'seconds', 'lifetime of a verification token'),
   FACTOR_KEYS: field(z.string().optional(), {
     type: 'list of base64url (secret)',
-    defaultText: 'none in production, else generated in DATA_DIR',
+    defaultText: 'none; generated in DATA_DIR for the embedded database',
     meaning: '32 bytes each: the first encrypts TOTP secrets, all decrypt. Without it none is added',
   }),
   FACTOR_LOGIN_MAX_AGE: integer(

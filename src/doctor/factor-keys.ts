@@ -1,13 +1,13 @@
 import type { Config } from '../config/config.ts';
 import { parseFactorKeys } from '../infra/crypto/factor-keys.ts';
-import { existingFactorKeys } from '../infra/crypto/generated-keys.ts';
+import { existingFactorKeys, factorKeysOf } from '../infra/crypto/generated-keys.ts';
 import { fail, ok, warn, type Finding } from './finding.ts';
 
 const CHECK = 'factor keys';
 
 /** The ids of the keys that the service loads, the one that encrypts first. */
-export function loadedFactorKeys({ FACTOR_KEYS, DATA_DIR, production }: Config): string[] {
-  const text = FACTOR_KEYS ?? (production ? null : existingFactorKeys(DATA_DIR));
+export function loadedFactorKeys(config: Config): string[] {
+  const text = factorKeysOf(config, existingFactorKeys);
   return text === null ? [] : parseFactorKeys(text).map(({ id }) => id);
 }
 

@@ -174,8 +174,8 @@ function makeNews(now = () => performance.now()): (reason: string) => boolean {
   };
 }
 
-/** Name and code only: a driver's message may quote a query or a URL. */
+/** Name and code only: a driver's message may quote a query or a URL. Ours of a key does not, and says which one lacks. */
 function reasonOf(cause: unknown): string {
-  const { name, code } = cause as { name?: string; code?: string };
-  return [name, code].filter(Boolean).join(' ');
+  const { name, code, message } = cause as { name?: string; code?: string; message?: string };
+  return name === 'KeyError' ? `${name}: ${message}` : [name, code].filter(Boolean).join(' ');
 }

@@ -79,6 +79,18 @@ onAStore('an account with a second factor', async (t, env) => {
       t.equal((await call(target, line, { token, payload })).statusCode, 200, `${line} stays allowed`);
   });
 
+  await t.test('a stolen session that was opened with an earlier factor, and the password', async (t) => {
+    const { account, old, factor } = await aVictim(target);
+    const { access_token: token } = await logInWithFactor(target, account.username, factor);
+    const removal = `POST /api/user/factors/${factor.id}/removal`;
+    t.equal((await call(target, removal, { token, payload: FACTOR_PASSWORD })).statusCode, 200);
+    const { id } = await aFactor(target, old);
+    const before = await recordOf(target);
+    for (const [line, payload] of [...proven(id), ...OPENING])
+      refused(t, await call(target, line, { token, payload }), 403, 'login_too_old');
+    t.strictSame(await recordOf(target), before);
+  });
+
   await t.test('a stolen session of a moment ago, without the password', async (t) => {
     const { account, factor } = await aVictim(target);
     const { access_token: token } = await logInWithFactor(target, account.username, factor);

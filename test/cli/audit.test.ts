@@ -83,7 +83,8 @@ test('every command that changes something leaves one event, also if it is refus
   t.match(await run('user list'), { event: 'user.list' });
   t.match(await run(`user factors ${user.username}`), { event: 'user.factors', subject });
   t.match(await run(`user factors ${user.username} --remove --yes`), {
-    event: 'user.factors',
+    event: 'user.factors_removed',
+    severity: 'warn',
     subject,
     details: { removed: 0, ended: 0, done: true },
   });

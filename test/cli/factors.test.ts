@@ -166,7 +166,9 @@ test('user factors lists, and removes all factors with all tokens', async (t) =>
   const removed = await run(account.username, '--remove', '--yes', '--json');
   t.strictSame(JSON.parse(removed.stdout), { user: user.id, ended: 2, done: true, removed: 1 });
   const details = { removed: 1, ended: 2, done: true };
-  t.match(removed.audit, [{ event: 'user.factors', subject: { user_id: user.id }, details }]);
+  t.match(removed.audit, [
+    { event: 'user.factors_removed', severity: 'warn', subject: { user_id: user.id }, details },
+  ]);
   for (const each of [token, llt]) t.equal((await verify(target, each)).statusCode, 401);
   t.ok(await logIn(target, account.username), 'by the password alone');
   t.match(await run('unknown', '--remove', '--yes'), { code: 1, stderr: /there is no such user/ });

@@ -43,7 +43,13 @@ test('an empty environment gives the embedded defaults, with one line for each',
     DOCS_ENABLED: true,
   });
   const named = config.embedded.map((line) => line.split(' ')[0]);
-  t.strictSame(named, ['DATABASE_URL', 'REDIS_URL', 'SIGNING_KEYS_DIR', 'REFRESH_TOKEN_SECRET']);
+  t.strictSame(named, [
+    'DATABASE_URL',
+    'REDIS_URL',
+    'SIGNING_KEYS_DIR',
+    'REFRESH_TOKEN_SECRET',
+    'FACTOR_KEYS',
+  ]);
   t.ok(Object.isFrozen(config));
   t.end();
 });

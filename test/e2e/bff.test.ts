@@ -15,10 +15,11 @@ import '../support/watch-leaks.ts';
 
 const ORIGIN = 'https://shop.example';
 const PROGRAM = join(ROOT, 'examples/bff/server.mjs');
+const FACTOR_KEYS = Buffer.alloc(32, 1).toString('base64url');
 
 test('the backend-for-frontend of examples/bff', async (t) => {
   const { url: DATABASE_URL } = await testDatabase(t);
-  const service = await startService(t, { DATABASE_URL, TRUST_PROXY: 'loopback' });
+  const service = await startService(t, { DATABASE_URL, FACTOR_KEYS, TRUST_PROXY: 'loopback' });
   await ready(service);
   const network = await aNetwork(t, service.url);
   const port = await freePort();

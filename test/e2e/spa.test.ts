@@ -20,12 +20,18 @@ const LLT_LOGIN_MAX_AGE = '5';
 /** A page that takes it for HTML breaks its own policy. */
 const HTML = '<img src=x onerror=alert(1)>';
 const [OWN, OTHER] = ['Session: Chrome on Linux (this one)', `Session: ${HTML} End`];
+const FACTOR_KEYS = Buffer.alloc(32, 1).toString('base64url');
 const LLT = 'Long-lived token: Kitchen tablet End';
 
 /** Uses the page of examples/spa in two tabs like a person: by clicking, in a real browser. */
 test('the single-page app of examples/spa', { skip: chromiumMissing }, async (t) => {
   const { url: DATABASE_URL } = await testDatabase(t);
-  const service = await startService(t, { DATABASE_URL, LLT_LOGIN_MAX_AGE, TRUST_PROXY: 'loopback' });
+  const service = await startService(t, {
+    DATABASE_URL,
+    FACTOR_KEYS,
+    LLT_LOGIN_MAX_AGE,
+    TRUST_PROXY: 'loopback',
+  });
   await ready(service);
   const url = await startExample(t, service.url);
   const { page, complaints } = await openPage(t, url);

@@ -5,6 +5,7 @@ import { aClient, begun } from '../support/begun.ts';
 import { anAccount, call, signUp, verify } from '../support/client.ts';
 import { aFactor, firstStep, logInWithFactor, secondStep } from '../support/factors.ts';
 import { confirmApp, FACTOR_PASSWORD, setUpApp } from '../support/own-factors.ts';
+import { refused } from '../support/problem.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
 import { sql } from '../support/sql.ts';
 
@@ -134,4 +135,14 @@ test('second factors', { skip: redisMissing }, async (t) => {
       });
     }
   }
+
+  await t.test('a purge of set-ups, then confirm', async (t) => {
+    const scene = await aScene(false);
+    const confirmed = begun(() => confirm(scene));
+    await locks.query('BEGIN');
+    await locks.query(`DELETE FROM factors WHERE user_id = ${scene.userId}`);
+    await confirmed.begin(watch);
+    await locks.query('COMMIT');
+    refused(t, await confirmed.result(), 401, 'invalid_second_factor');
+  });
 });

@@ -21,6 +21,8 @@ interface Parts {
 
 /** Bytes, as at Latchkey. */
 const MAX_BODY = 16_384;
+/** Where Latchkey's verify takes demands: with a further path, the query is a client's. */
+const EXACT = /^(?:\/scopes\/[^/]+)?\/verify\/?$/;
 /** The scopes are the path's, because some proxies pass on the query of their clients. */
 const IN_SCOPE = /^\/scopes\/([^/]+)\/verify(?:\/|$)/;
 const FORM = 'application/x-www-form-urlencoded';
@@ -34,9 +36,17 @@ export function makeCheckTokens({ verifier, audience, checked, failed }: Parts):
   function verify(request: IncomingMessage, response: ServerResponse, guarded = guard): void {
     guarded(request, response, (error) => {
       if (error !== undefined) return fail(response, error);
+      if (isDemanding(request)) return refuseDemand(response);
       checked(null);
       return response.writeHead(200, headersOf(authOf(request, { accept, limited: true }))).end();
     });
+  }
+
+  /** As Latchkey refuses a demand that it does not understand. */
+  function refuseDemand(response: ServerResponse): unknown {
+    const code = 'insufficient_user_authentication';
+    checked(new VerifierError(code, 'configuration', 'the agent checks no demand_… of a proxy'));
+    return answerProblem(response, code, { 'www-authenticate': `Bearer error="${code}"` });
   }
 
   /** @param names of scopes, separated by commas. A mistake in a proxy's configuration shows at every request. */
@@ -98,6 +108,12 @@ export function makeCheckTokens({ verifier, audience, checked, failed }: Parts):
       introspect(request, response).catch((error: unknown) => void fail(response, error));
     else answerProblem(response, 'not_found');
   };
+}
+
+function isDemanding({ url = '' }: IncomingMessage): boolean {
+  const [path = '', ...query] = url.split('?');
+  if (!EXACT.test(path)) return false;
+  return [...new URLSearchParams(query.join('?')).keys()].some((name) => /^demand_/i.test(name));
 }
 
 /** Every header is always sent: a proxy overwrites with it what its client sent. Tokens hold no name. */

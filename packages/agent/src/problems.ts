@@ -5,6 +5,11 @@ import type { Duplex } from 'node:stream';
 const PROBLEMS = {
   bad_request: [400, 'Bad request', 'The request is not well-formed HTTP.'],
   validation_failed: [400, 'Validation failed', 'The body must be a form with one `token`.'],
+  insufficient_user_authentication: [
+    401,
+    'Insufficient user authentication',
+    'A proxy demands something of the login here, which the agent does not check.',
+  ],
   not_found: [404, 'Not found', 'There is nothing at this path.'],
   method_not_allowed: [405, 'Method not allowed', 'The path does not support this method; see Allow.'],
   request_timeout: [408, 'Request timeout', 'The request did not arrive in time.'],

@@ -49,6 +49,21 @@ test('a service is no user, and two tokens are none', async (t) => {
   t.equal((await introspect('token=x&token=x')).status, 400);
 });
 
+test('a demand of a proxy, which the agent does not check, is refused', async (t) => {
+  const user = { tokenType: 'access', userId: 7, sid: 11, roles: [], claims: {} };
+  const { url } = await startChecks(t, user);
+  const ask = (path: string) => fetch(url + path, { headers: bearer('x') });
+  for (const path of ['/verify', '/verify/', '/scopes/a/verify', '/scopes/a/verify/'])
+    for (const query of ['demand_acr=mfa', 'x=1&DEMAND_x', 'demand%5Fmax_age=300']) {
+      const answer = await ask(`${path}?${query}`);
+      t.equal(answer.status, 401, `${path}?${query}`);
+      t.equal(answer.headers.get('www-authenticate'), 'Bearer error="insufficient_user_authentication"');
+      t.notOk(answer.headers.has('x-auth-user'));
+    }
+  t.equal((await ask('/verify?x=demand_acr')).status, 200);
+  t.equal((await ask('/verify/items?demand_acr=mfa')).status, 200, 'that query is a client’s');
+});
+
 test('an introspection shows what the token says of its login', async (t) => {
   const claims = { sub: '7', auth_time: 1_795_000_000, acr: 'mfa', amr: ['pwd', 'otp', 'mfa'] };
   const { introspect } = await startChecks(t, { tokenType: 'access', userId: 7, sid: 11, roles: [], claims });

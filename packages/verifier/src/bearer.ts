@@ -58,9 +58,10 @@ export type Checks = Demand & { scope: Scope };
  * @returns undefined for nothing.
  * @throws TypeError for a scope that has not the form of one, and for what cannot be demanded
  */
-export function checksOf({ scope, acr, maxAge }: BearerOptions<never>): Checks | undefined {
+export function checksOf(options: Omit<BearerOptions<never>, 'onRefused'>): Checks | undefined {
+  checkDemand(options);
+  const { scope, acr, maxAge } = options;
   if (scope !== undefined) readScope(scope);
-  checkDemand({ acr, maxAge });
   if (scope === undefined && acr === undefined && maxAge === undefined) return undefined;
   // Without a scope, `verify` returns no limited token, which its type leaves open here.
   return {

@@ -208,8 +208,9 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
   return {
     // Without the option, both types have the same default.
     accept: settings.accept as readonly Accepted[],
-    async verify(token: string, { scope, acr, maxAge }: Demand & { scope?: Scope | undefined } = {}) {
-      checkDemand({ acr, maxAge });
+    async verify(token: string, options: Demand & { scope?: Scope | undefined } = {}) {
+      checkDemand(options);
+      const { scope, acr, maxAge } = options;
       const needed = scope === undefined ? null : readScope(scope);
       const verified = await read(token, needed !== null);
       refuseRevoked(verified);

@@ -9,8 +9,14 @@ export interface Demand {
   maxAge?: number | undefined;
 }
 
-/** @throws TypeError for what cannot be demanded */
-export function checkDemand({ acr, maxAge }: Demand): void {
+/** What a check takes, with the scope. */
+const CHECKS: ReadonlySet<string> = new Set(['acr', 'maxAge', 'scope']);
+
+/** @throws TypeError for what cannot be demanded, and for any other name: misspelt, it would demand nothing */
+export function checkDemand(checks: Demand): void {
+  for (const name of Object.keys(checks))
+    if (!CHECKS.has(name)) throw new TypeError(`${name} is not a check: use acr, maxAge or scope`);
+  const { acr, maxAge } = checks;
   if (acr !== undefined && (acr as unknown) !== 'mfa') throw new TypeError('acr must be mfa');
   if (maxAge !== undefined && !(Number.isSafeInteger(maxAge) && maxAge > 0))
     throw new TypeError('maxAge must be a whole number of seconds, from 1');

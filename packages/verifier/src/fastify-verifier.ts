@@ -43,7 +43,7 @@ export function fastifyVerifier(
   { verifier, onRefused, ...options }: FastifyVerifierOptions,
   done: () => void,
 ): void {
-  const checks = checksOf(options);
+  const checks = checksOf(withoutFastifys(options));
   if (!app.hasRequestDecorator('auth')) app.decorateRequest('auth', null);
   app.addHook('onRequest', async (request, reply) => {
     const heard = (error: VerifierError) => onRefused?.(error, request);
@@ -59,6 +59,14 @@ export function fastifyVerifier(
   });
   done();
 }
+
+/** `register` passes on its own options too. */
+function withoutFastifys<Options extends object>(options: Options): Options {
+  const own = Object.entries(options).filter(([name]) => !FASTIFYS.has(name));
+  return Object.fromEntries(own) as Options;
+}
+
+const FASTIFYS: ReadonlySet<string> = new Set(['prefix', 'logLevel', 'logSerializers']);
 
 // The same as the package fastify-plugin does: the hook applies to the registering context, not to a new child context.
 Object.assign(fastifyVerifier, {

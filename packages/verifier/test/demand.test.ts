@@ -99,6 +99,8 @@ test('what cannot be demanded is a mistake of the service, before the first requ
   const { verifier, proven } = await aWorld(t);
   const wrong: object[] = [{ acr: 'other' }, { acr: '' }, { acr: null }, { acr: ['mfa'] }];
   for (const maxAge of [0, -1, 1.5, NaN, Infinity, '300', null]) wrong.push({ maxAge });
+  // Misspelt, they would demand nothing.
+  wrong.push({ acr_values: 'mfa' }, { maxage: 300 }, { max_age: 300, acr: 'mfa' });
   for (const demand of wrong) {
     await t.rejects(verifier.verify(proven, demand as never), TypeError, JSON.stringify(demand));
     t.throws(() => verifierMiddleware(verifier, demand), TypeError);
@@ -120,7 +122,7 @@ test('middleware, plugin and verifyRequest answer with the challenge', async (t)
   ofExpress.use('/admin', verifierMiddleware(verifier, demand));
   ofExpress.get('/admin', (request, response) => void response.json(authOf(request, verifier)));
   const ofFastify = fastify();
-  await ofFastify.register(fastifyVerifier, { verifier, ...demand });
+  await ofFastify.register(fastifyVerifier, { verifier, ...demand, logLevel: 'warn' });
   ofFastify.get('/admin', (request) => authOf(request, verifier));
   await ofFastify.ready();
   t.teardown(() => ofFastify.close());

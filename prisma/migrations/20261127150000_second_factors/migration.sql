@@ -50,9 +50,10 @@ CREATE FUNCTION "users_factors_erased"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM factors WHERE user_id = NEW.id;
     DELETE FROM recovery_codes WHERE user_id = NEW.id;
-    RETURN NULL;
+    NEW.factor_since := NULL;
+    RETURN NEW;
 END $$;
 
-CREATE TRIGGER "users_factors_erased" AFTER UPDATE OF "deleted_at" ON "users"
+CREATE TRIGGER "users_factors_erased" BEFORE UPDATE OF "deleted_at" ON "users"
     FOR EACH ROW WHEN (OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL)
     EXECUTE FUNCTION "users_factors_erased"();

@@ -1,5 +1,5 @@
 import Type, { type Static, type TObject, type TProperties } from 'typebox';
-import { COMMAND_KIND, type Kind } from './kind.ts';
+import { COMMAND_KIND, WARNING_COMMAND_KIND, type Kind } from './kind.ts';
 import { MAIL_KINDS } from '../mail-kinds.ts';
 import { LOGIN_REFUSALS, RATE_LIMITS } from '../refusal-reasons.ts';
 import { SECOND_STEPS } from '../second-step.ts';
@@ -74,8 +74,12 @@ function define<Properties extends TProperties>(
 }
 
 /** A command that changes something, or shows personal data. */
-const command = <Properties extends TProperties>(line: string, properties: Properties) =>
-  define([COMMAND_KIND.severity, COMMAND_KIND.outcome, COMMAND_KIND.actor], `An operator ran ${line}.`, {
+const command = <Properties extends TProperties>(
+  line: string,
+  properties: Properties,
+  { severity, outcome, actor }: Kind = COMMAND_KIND,
+) =>
+  define([severity, outcome, actor], `An operator ran ${line}.`, {
     ...COMMAND,
     ...properties,
   });
@@ -132,6 +136,11 @@ export const EVENTS = {
     ['info', 'refused', 'presenter'],
     'A caller who had given the right password gave a code that was wrong or used.',
     { ...USER, method: OneOf('The code of an app, or a recovery code', SECOND_STEPS) },
+  ),
+  'factor.not_confirmed': define(
+    ['info', 'refused', 'user'],
+    'A session gave a wrong code for the app that it has set up.',
+    { ...USER, ...BY },
   ),
   'recovery_code.used': define(
     ['warn', 'success', 'user'],
@@ -347,14 +356,16 @@ export const EVENTS = {
     tokenId: Type.Optional(TOKEN.tokenId),
   }),
   'user.tokens': command('`latchkey user tokens`, which shows personal data', { userId: NAMED.userId }),
-  'user.factors': command(
-    '`latchkey user factors`, which shows personal data, and removes second factors with `--remove`',
+  'user.factors': command('`latchkey user factors`, which shows personal data', { userId: NAMED.userId }),
+  'user.factors_removed': command(
+    '`latchkey user factors --remove`',
     {
       userId: NAMED.userId,
       removed: Type.Optional(Count('Factors that it removed', 1)),
       ended: Type.Optional(Count('Tokens that it ended', 2)),
       done: Type.Optional(Flag('A replica has confirmed that they are refused')),
     },
+    WARNING_COMMAND_KIND,
   ),
   'user.show': command('`latchkey user show`, which shows personal data', { userId: NAMED.userId }),
   'user.list': command('`latchkey user list`, which shows personal data', {

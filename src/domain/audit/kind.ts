@@ -12,3 +12,5 @@ export interface Kind {
 
 /** Of every operator's command. */
 export const COMMAND_KIND = { severity: 'info', outcome: null, actor: 'operator' } as const satisfies Kind;
+/** Of one after which less protects an account. */
+export const WARNING_COMMAND_KIND = { ...COMMAND_KIND, severity: 'warn' } as const satisfies Kind;

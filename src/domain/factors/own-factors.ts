@@ -133,7 +133,7 @@ export function makeOwnFactors(ports: OwnFactorsPorts) {
         const confirmed =
           step === null ? null : await factors.confirm(key, { factorId: totp.id, step, at, codeHashes });
         if (confirmed) return confirmed;
-        audit({ event: 'factor.refused', userId, method: 'totp' }, from);
+        audit({ event: 'factor.not_confirmed', userId, by }, from);
         throw new AuthError('invalid_second_factor');
       });
       audit({ event: 'factor.added', userId, by, factorId: totp.id, type: 'totp' }, from);

@@ -54,7 +54,8 @@ export function makeSecretBox(keys: readonly FactorKey[]): SecretBox {
     open(userId, { keyId, secret }) {
       const found = keys.find(({ id }) => id === keyId);
       if (!found)
-        throw unreadable(`the secret of account ${userId} needs the key ${keyId}, which FACTOR_KEYS lacks`);
+        // Without the account: the log then has one line for all that lack it.
+        throw unreadable(`a secret needs the key ${keyId}, which FACTOR_KEYS lacks`);
       const sealed = Buffer.from(secret);
       const nonce = sealed.subarray(0, NONCE_BYTES);
       try {
@@ -86,7 +87,7 @@ export function makeReadTotpSecret({ canSeal }: Pick<SecretBox, 'canSeal'>) {
     const bits = secret.length * 8;
     if (bits < LEAST_SECRET_BITS || bits > MOST_SECRET_BITS)
       return { ok: false, message: `must have ${LEAST_SECRET_BITS} to ${MOST_SECRET_BITS} bits` };
-    if (!canSeal) return { ok: false, message: "needs the service's FACTOR_KEYS, or its DATA_DIR" };
+    if (!canSeal) return { ok: false, message: "needs the service's FACTOR_KEYS" };
     return { ok: true, value: secret };
   };
 }

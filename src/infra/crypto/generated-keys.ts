@@ -38,6 +38,20 @@ export function existingFactorKeys(dataDir: string): string | null {
   return contentOf(factorKeysFile(dataDir));
 }
 
+/**
+ * The setting FACTOR_KEYS, or else the key in DATA_DIR. That one serves only the embedded database: replicas that share
+ * a database need not share a folder, and each would encrypt under a key of its own.
+ * @param inDataDir generates the key, or finds the one that the service has generated.
+ * @returns null for none: no factor can be added.
+ */
+export function factorKeysOf(
+  config: { FACTOR_KEYS?: string | undefined; DATABASE_URL?: string | undefined; DATA_DIR: string },
+  inDataDir: (dataDir: string) => string | null,
+): string | null {
+  const { FACTOR_KEYS, DATABASE_URL, DATA_DIR } = config;
+  return FACTOR_KEYS ?? (DATABASE_URL === undefined ? inDataDir(DATA_DIR) : null);
+}
+
 function contentOf(file: string): string | null {
   return existsSync(file) ? readFileSync(file, 'utf8') : null;
 }

@@ -1,7 +1,7 @@
 import type { CallerKey } from '../../domain/principal.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { User } from '../../domain/user.ts';
-import type { Prisma, User as UserRow } from '../../generated/prisma/client.ts';
+import { Prisma, type User as UserRow } from '../../generated/prisma/client.ts';
 import { SERVED_COLUMNS, toUser } from './rows.ts';
 
 /**
@@ -20,7 +20,7 @@ export async function lockUser(tx: Prisma.TransactionClient, userId: number): Pr
     user: toUser(row),
     passwordVersion,
     enabledAt: enabledAt?.getTime() ?? 0,
-    hasFactor: factorSince !== null,
+    factorSince: factorSince?.getTime() ?? null,
   };
 }
 
@@ -30,8 +30,8 @@ export interface LockedUser {
   passwordVersion: number;
   /** When it was last enabled again, in milliseconds since 1970; 0 for never. */
   enabledAt: number;
-  /** Whether a login takes a second factor. */
-  hasFactor: boolean;
+  /** Since when a login takes a second factor, in milliseconds since 1970; null if it takes none. */
+  factorSince: number | null;
 }
 
 /** @throws AuthError `invalid_token` unless the user may act */
@@ -56,7 +56,7 @@ export async function lockCaller(
   const user = await lockUser(tx, userId);
   requireActive(user);
   const locked = await tx.$queryRaw<CallerRow[]>`
-    SELECT id, revoked_at AS "revokedAt" FROM tokens
+    SELECT ${CALLER_COLUMNS} FROM tokens
     WHERE user_id = ${BigInt(userId)} AND id = ANY(${[tokenId, ...targets].map(BigInt)})
     ORDER BY id FOR NO KEY UPDATE`;
   requireLive(user, locked, caller);
@@ -67,12 +67,15 @@ export async function lockCaller(
 export interface CallerRow {
   id: bigint;
   revokedAt: Date | null;
+  createdAt: Date;
 }
+
+export const CALLER_COLUMNS = Prisma.sql`id, revoked_at AS "revokedAt", created_at AS "createdAt"`;
 
 /**
  * @param locked tokens of the caller's user.
  * @throws AuthError `invalid_token` unless a live caller is among them; `login_too_old` if the change takes the user's
- * second factor, and the caller's session was opened without one
+ * second factor, and the caller's session was opened without one, or with an earlier one that was removed
  */
 export function requireLive(
   user: LockedUser | null,
@@ -82,5 +85,7 @@ export function requireLive(
   const caller = locked.find(({ id }) => Number(id) === tokenId);
   if (caller?.revokedAt !== null)
     throw new AuthError('invalid_token', { reason: caller ? 'revoked' : 'gone' });
-  if (user?.hasFactor === true && withFactor === false) throw new AuthError('login_too_old');
+  const since = user?.factorSince ?? null;
+  if (since !== null && withFactor !== null && !(withFactor && caller.createdAt.getTime() >= since))
+    throw new AuthError('login_too_old');
 }

@@ -3,7 +3,7 @@ import type { Ending, TokenStore } from '../../domain/tokens/ports.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { Lifetimes } from '../../domain/tokens/claims.ts';
 import { Prisma, type PrismaClient, type Token as TokenRow } from '../../generated/prisma/client.ts';
-import { lockUser, requireActive, requireLive, type CallerRow } from './caller-lock.ts';
+import { CALLER_COLUMNS, lockUser, requireActive, requireLive, type CallerRow } from './caller-lock.ts';
 import { prepare, type RunPrepared } from './prepared.ts';
 import { RECORDED_COLUMNS, toRecord, type RecordedRow } from './rows.ts';
 
@@ -24,7 +24,7 @@ export async function endTokens(
   const user = await lockUser(tx, userId);
   if (caller !== null) requireActive(user);
   const locked = await tx.$queryRaw<CallerRow[]>`
-    SELECT id, revoked_at AS "revokedAt" FROM tokens
+    SELECT ${CALLER_COLUMNS} FROM tokens
     WHERE user_id = ${owner} AND (id = ${BigInt(caller?.tokenId ?? 0)} OR ${isEnding(usedSince, keepsLongLived)})
     ORDER BY id FOR NO KEY UPDATE`;
   if (caller !== null) requireLive(user, locked, caller);

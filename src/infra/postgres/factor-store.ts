@@ -96,17 +96,16 @@ export function makeFactorStore(prisma: PrismaClient): FactorStore {
     confirm: (caller, { factorId, step, at, codeHashes }) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
-          const { hasFactor } = await lockProven(tx, caller);
+          const { factorSince } = await lockProven(tx, caller);
           const [id, userId] = [BigInt(factorId), BigInt(caller.userId)];
           const mine = { id, userId, sessionId: BigInt(caller.tokenId), confirmedAt: null };
-          if ((await tx.factor.count({ where: mine })) === 0) return null;
-          await tx.factor.deleteMany({ where: { userId, type: 'totp', confirmedAt: { not: null } } });
           const now = new Date(at);
-          await tx.factor.update({
-            where: { id },
-            data: { confirmedAt: now, lastUsedAt: now, lastStep: BigInt(step) },
-          });
-          if (hasFactor) return { isFirst: false };
+          // Locks it: a purge may be deleting it, and must not do so after this.
+          const used = { lastUsedAt: now, lastStep: BigInt(step) };
+          if ((await tx.factor.updateMany({ where: mine, data: used })).count === 0) return null;
+          await tx.factor.deleteMany({ where: { userId, type: 'totp', confirmedAt: { not: null } } });
+          await tx.factor.update({ where: { id }, data: { confirmedAt: now } });
+          if (factorSince !== null) return { isFirst: false };
           await writeCodes(tx, userId, codeHashes);
           await tx.user.update({ where: { id: userId }, data: { factorSince: now } });
           return { isFirst: true };
@@ -116,7 +115,8 @@ export function makeFactorStore(prisma: PrismaClient): FactorStore {
     replaceCodes: (caller, { codeHashes, passwordVersion }) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
-          const { hasFactor } = await lockProven(tx, caller, passwordVersion);
+          const { factorSince } = await lockProven(tx, caller, passwordVersion);
+          const hasFactor = factorSince !== null;
           if (hasFactor) await writeCodes(tx, BigInt(caller.userId), codeHashes);
           return hasFactor;
         }),
@@ -191,7 +191,8 @@ async function lockProven(
   const locked = await lockCaller(tx, caller);
   if (passwordVersion !== undefined && locked.passwordVersion !== passwordVersion)
     throw new AuthError('invalid_credentials', { reason: 'password' });
-  if (locked.hasFactor && caller.createdAt < caller.openedSince) throw new AuthError('login_too_old');
+  if (locked.factorSince !== null && caller.createdAt < caller.openedSince)
+    throw new AuthError('login_too_old');
   return locked;
 }
 

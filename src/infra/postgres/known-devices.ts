@@ -30,12 +30,14 @@ export function makeKnownDeviceStore(prisma: PrismaClient): KnownDeviceStore {
       mapDatabaseErrors(async () => {
         const id = BigInt(userId);
         // Skips an account that is deleted meanwhile, and rows locked by concurrent logins: two logins of one user
-        // must not wait for each other.
+        // must not wait for each other. A login with a factor waits for a removal of the factor, after which no device
+        // is known by it.
+        const lock = withFactor ? Prisma.sql`FOR SHARE` : Prisma.sql`FOR KEY SHARE`;
         await prisma.$executeRaw`
           WITH noted AS (
             INSERT INTO known_devices (user_id, client, last_login_at, with_factor)
             SELECT id, ${client}, clock_timestamp(), ${withFactor} AND factor_since IS NOT NULL FROM users
-            WHERE id = ${id} AND deleted_at IS NULL FOR KEY SHARE
+            WHERE id = ${id} AND deleted_at IS NULL ${lock}
             ON CONFLICT (user_id, client) DO UPDATE SET
               last_login_at = excluded.last_login_at, with_factor = known_devices.with_factor OR excluded.with_factor
             RETURNING 1

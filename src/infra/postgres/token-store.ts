@@ -47,7 +47,7 @@ export function makeTokenStore(
           // What was proved before a change of the password, or before the account was disabled, is void.
           if (passwordVersion !== locked.passwordVersion || enabledAt !== locked.enabledAt)
             throw new AuthError('invalid_credentials', { reason: 'password' });
-          if (locked.hasFactor && !proof) throw new AuthError('second_factor_required');
+          if (locked.factorSince !== null && !proof) throw new AuthError('second_factor_required');
           if (proof) await useProof(tx, userId, proof, session.createdAt);
           const open = await openTokens(inTransaction(tx), userId);
           const replaced = await makeRoom(tx, open, limits, session.createdAt);

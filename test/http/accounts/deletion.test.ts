@@ -157,6 +157,18 @@ onAStoreWithEachLasting('deleting an account', async (t, env, { kind, createLong
   });
 });
 
+test('a replica of an earlier release that deletes an account erases its second factor', async (t) => {
+  const target = await buildTestApp(t);
+  await aFactor(target, await signUp(target));
+  await sql(target.databaseUrl, 'UPDATE users SET deleted_at = now()');
+  const [row] = await sql(
+    target.databaseUrl,
+    `SELECT (SELECT count(*)::int FROM factors) AS factors, (SELECT count(*)::int FROM recovery_codes) AS codes,
+      factor_since FROM users`,
+  );
+  t.strictSame(row, { factors: 0, codes: 0, factor_since: null });
+});
+
 test('purge removes a deleted account after its last token, and names that are free again', async (t) => {
   const target = await buildTestApp(t);
   const { databaseUrl } = target;

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type Test } from 'tap';
 import { makeKnownDeviceStore, purgeKnownDevices } from '../../../src/infra/postgres/known-devices.ts';
+import { aClient, begun } from '../../support/begun.ts';
 import { testRecords } from '../../support/records.ts';
 import { sql } from '../../support/sql.ts';
 
@@ -93,6 +94,22 @@ test('concurrent logins do not block each other', async (t) => {
   for (let round = 0; round < 3; round++)
     await Promise.all(Array.from({ length: 30 }, (_, i) => devices.remember(userId, `d${(i * 7) % 30}`)));
   t.ok(((await known(userId))?.length ?? 0) >= 20);
+});
+
+test('no device is known by a factor that is removed at the same time', async (t) => {
+  const { aSession, postgres, url } = await open(t);
+  const { userId } = await aSession();
+  const [removal, watch] = [await aClient(t, url), await aClient(t, url)];
+  await sql(url, 'UPDATE users SET factor_since = now()');
+  const store = makeKnownDeviceStore(postgres.prisma);
+  const login = begun(() => store.remember(userId, 'home', true));
+  await removal.query('BEGIN');
+  await removal.query('UPDATE users SET factor_since = NULL');
+  await login.begin(watch);
+  await removal.query('UPDATE known_devices SET with_factor = false');
+  await removal.query('COMMIT');
+  await login.result();
+  t.match(await sql(url, 'SELECT with_factor FROM known_devices'), [{ with_factor: false }]);
 });
 
 test('deleting a user deletes the devices, and a device does not block it', async (t) => {
