@@ -94,6 +94,7 @@ async function askAll(target: TestApp, note: (body: string) => void): Promise<vo
     ['GET /api/user', { token: 'x' }],
     ['DELETE /api/auth/999999', { token }],
     ['GET /api/auth/scopes/orders:write/verify', { token: limited }],
+    ['GET /api/auth/verify?demand_acr=mfa', { token }],
     ['GET /nowhere'],
     ['PUT /api/auth'],
     ['POST /api/auth/introspect'],
