@@ -33,7 +33,7 @@ const FactorSchema = Type.Object(
     name: Type.String({ description: 'What it is, for people', examples: ['Authenticator app'] }),
     created_at: Timestamp,
     last_used_at: Type.Union([Timestamp, Type.Null()], {
-      description: '`null` if no login has used it',
+      description: 'When one of its codes was last used; `null` for never',
       examples: ['2026-01-09T17:30:00.000Z'],
     }),
   },

@@ -24,6 +24,8 @@ interface AccountRow {
   lastStep: bigint;
 }
 
+type UnconfirmedRow = Pick<AccountRow, 'isStandby' | 'id' | 'keyId' | 'secret' | 'lastStep'>;
+
 /** The second factors in PostgreSQL. */
 export function makeFactorStore(prisma: PrismaClient): FactorStore {
   return {
@@ -87,10 +89,13 @@ export function makeFactorStore(prisma: PrismaClient): FactorStore {
 
     findUnconfirmed: ({ userId, tokenId }) =>
       mapDatabaseErrors(async () => {
-        const row = await prisma.factor.findFirst({
-          where: { userId: BigInt(userId), sessionId: BigInt(tokenId), confirmedAt: null },
-        });
-        return row && toTotp(row);
+        const rows = await prisma.$queryRaw<UnconfirmedRow[]>`
+          SELECT ${IS_STANDBY}, found.* FROM (SELECT) AS one LEFT JOIN (
+            SELECT id, key_id AS "keyId", secret, last_step AS "lastStep" FROM factors
+            WHERE user_id = ${BigInt(userId)} AND session_id = ${BigInt(tokenId)} AND confirmed_at IS NULL
+          ) AS found ON true`;
+        const [{ id, ...row }] = refuseStandby(rows);
+        return id === null ? null : toTotp({ ...row, id });
       }),
 
     confirm: (caller, { factorId, step, at, codeHashes }) =>

@@ -5,6 +5,7 @@ import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { toUser } from '../../../src/infra/postgres/rows.ts';
 import { makeRevocationStore } from '../../../src/infra/postgres/revocation-store.ts';
 import { makePasswordStore } from '../../../src/infra/postgres/password-store.ts';
+import { makeFactorStore } from '../../../src/infra/postgres/factor-store.ts';
 import { makeMailStore } from '../../../src/infra/postgres/wanted-mails.ts';
 import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
 import { longLivedTokensContract } from '../../contract/long-lived-tokens.ts';
@@ -62,7 +63,7 @@ test('a standby or replaced primary is not read, because revoked tokens could re
   );
 });
 
-test('a standby that has not received a one-time token yet does not call it wrong', async (t) => {
+test('a standby that has not received a one-time token or a set-up yet does not call it wrong', async (t) => {
   const standby = makePostgres({ url, pool: 1, timeout: 10_000, observe: null });
   t.teardown(() => standby.close());
   await standby.pool.query('SET default_transaction_read_only = on');
@@ -74,4 +75,6 @@ test('a standby that has not received a one-time token yet does not call it wron
   await t.rejects(passwords.findReset(hash), unavailable);
   await t.rejects(passwords.redeem(hash, ending), unavailable);
   await t.rejects(mails.verify(hash), unavailable);
+  const factors = makeFactorStore(standby.prisma);
+  await t.rejects(factors.findUnconfirmed({ userId: 1, tokenId: 1 }), unavailable);
 });
