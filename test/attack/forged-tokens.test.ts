@@ -236,6 +236,7 @@ const FOR_LONG_LIVED: Record<string, number> = {
   verifyInScope: 200,
   getProfile: 200,
   listTokens: 200,
+  listFactors: 200,
   // It is no token for another audience, and no subject.
   verifyForAudience: 401,
   verifyInScopeForAudience: 401,

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { exampleOf } from '../../src/http/openapi/example.ts';
 import type { JsonObject } from '../../src/http/openapi/json.ts';
 import { resolve, type Document, type JsonSchema } from '../support/openapi.ts';
 
@@ -37,7 +36,7 @@ export function attackedOperations(id = 1): Attacked[] {
         schemes: security.flatMap((each) => Object.keys(each)),
         contentType,
         required: media ? ((resolved(media.schema).required as string[] | undefined) ?? []) : [],
-        body: media ? withoutAssertion(exampleOf(resolved(media.schema)) as Record<string, unknown>) : null,
+        body: media ? withoutAssertion(media.example as Record<string, unknown>) : null,
       };
     }),
   );

@@ -55,6 +55,25 @@ test('purge deletes devices that are no longer known', async (t) => {
   t.strictSame(await sql(DATABASE_URL, 'SELECT client FROM known_devices'), [{ client: 'new' }]);
 });
 
+test('purge deletes second factors that were set up a day ago and never confirmed', async (t) => {
+  const { url: DATABASE_URL, aSession } = await testRecords(t);
+  const [one, other] = [(await aSession()).userId, (await aSession()).userId];
+  await sql(
+    DATABASE_URL,
+    `INSERT INTO factors (user_id, type, name, created_at, confirmed_at, key_id, secret) VALUES
+       ($1, 'totp', 'old', now() - interval '25 hours', NULL, 'k', ''),
+       ($2, 'totp', 'new', now() - interval '23 hours', NULL, 'k', ''),
+       ($2, 'totp', 'confirmed', now() - interval '25 hours', now(), 'k', '')`,
+    [one, other],
+  );
+  t.match(await latchkey(['purge'], { DATABASE_URL }), { code: 0 });
+  const left = await sql<{ name: string }>(DATABASE_URL, 'SELECT name FROM factors ORDER BY id');
+  t.strictSame(
+    left.map(({ name }) => name),
+    ['new', 'confirmed'],
+  );
+});
+
 test('purge deletes mails that are an hour old, and tokens that have expired', async (t) => {
   const { url: DATABASE_URL, aSession } = await testRecords(t);
   const [old, present] = [(await aSession()).userId, (await aSession()).userId];

@@ -3,10 +3,10 @@ import { test, type Test } from 'tap';
 import { aManager, disableAccount, enableAccount, type Manager } from '../support/accounts.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import { aClient, begun } from '../support/begun.ts';
-import { anAccount, call, signUp, verifyInScope, type Pair } from '../support/client.ts';
+import { anAccount, call, pairOf, signUp, verifyInScope, type Pair } from '../support/client.ts';
 import { aFactor, firstStep, secondStep, type TestFactor } from '../support/factors.ts';
 import { confirmApp, setUpApp } from '../support/own-factors.ts';
-import { redisMissing, testRedis } from '../support/redis.ts';
+import { deleteKeys, quietRedisClient, redisMissing, testRedis } from '../support/redis.ts';
 import { aReset, redeem } from '../support/resets.ts';
 import { sql } from '../support/sql.ts';
 import { until } from '../support/until.ts';
@@ -153,6 +153,18 @@ test('whatever voids the password leaves no session', { skip: redisMissing }, as
       });
     }
   }
+});
+
+test('a login goes on if Redis is emptied between its steps', { skip: redisMissing }, async (t) => {
+  const { url, prefix } = testRedis(t);
+  const target = await buildTestApp(t, { env: { REDIS_URL: url, REDIS_PREFIX: prefix } });
+  const { login_token, factor } = await aScene(target, await aManager(target.databaseUrl, target, MANAGER));
+  const redis = quietRedisClient({ url, timeout: 5000 });
+  await redis.connect();
+  await deleteKeys(redis, prefix);
+  redis.disconnect();
+  const { access_token: token } = pairOf(await secondStep(target, { login_token, code: factor.code() }));
+  t.equal((await verifyInScope(target, token)).statusCode, 200);
 });
 
 test('a first factor against a login with the password', { skip: redisMissing }, async (t) => {

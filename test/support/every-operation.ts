@@ -4,7 +4,7 @@ import { audienceClients, exchanged } from './audiences.ts';
 import type { TestApp } from './app.ts';
 import { anAccount, bearer, claimsOf, createLimited, createLongLived, signUp } from './client.ts';
 import { aRegisteredService, basic } from './registered-service.ts';
-import { aFactor } from './factors.ts';
+import { aFactor, firstStep } from './factors.ts';
 import { setUpApp } from './own-factors.ts';
 import { aReset, aVerification } from './resets.ts';
 import { withFactorClaims } from './tokens.ts';
@@ -74,8 +74,8 @@ export async function everyOperation(target: TestApp): Promise<ValidRequest[]> {
   return [...requests, { ...ofExchanged, what: 'verify by bearerAuth, exchanged', path }];
 }
 
-/** The operations on factors that an account has already. */
-const WITH_FACTOR = ['replaceRecoveryCodes', 'removeFactor'];
+/** The operations of accounts that have a factor already. */
+const WITH_FACTOR = ['completeLogin', 'replaceRecoveryCodes', 'removeFactor'];
 
 /** @param operation may need a second factor, or an app that is set up. */
 async function aUser(target: TestApp, operation: string) {
@@ -98,9 +98,11 @@ async function aUser(target: TestApp, operation: string) {
     verification: await aVerification(target.databaseUrl, user.id),
   };
   const app = operation === 'confirmTotp' ? await setUpApp(target, access) : null;
-  if (!WITH_FACTOR.includes(operation)) return { ...made, code: app?.code(), factorId: undefined };
-  const { id: factorId } = await aFactor(target, pair);
-  return { ...made, access: await withFactorClaims(target, access), code: undefined, factorId };
+  const without = { ...made, code: app?.code(), loginToken: '', factorId: undefined };
+  if (!WITH_FACTOR.includes(operation)) return without;
+  const { id: factorId, code } = await aFactor(target, pair);
+  const loginToken = await firstStep(target, account.username);
+  return { ...made, access: await withFactorClaims(target, access), code: code(), loginToken, factorId };
 }
 
 type User = Awaited<ReturnType<typeof aUser>>;
@@ -114,6 +116,7 @@ function valuesFor({ name, body }: Attacked, user: User, token: string): Record<
     reset_token: user.reset,
     verification_token: user.verification,
     ...(user.code !== undefined && { code: user.code }),
+    login_token: user.loginToken,
     current_password: user.account.password,
     username,
     email,

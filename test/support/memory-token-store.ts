@@ -1,12 +1,6 @@
 import { AuthError } from '../../src/domain/errors.ts';
 import { asEnded, newestFirst, type EndReason } from '../../src/domain/tokens/ended-token.ts';
-import type {
-  FactorProof,
-  RevocationStore,
-  StateWriter,
-  TokenStore,
-  Revoked,
-} from '../../src/domain/tokens/ports.ts';
+import type { RevocationStore, StateWriter, TokenStore, Revoked } from '../../src/domain/tokens/ports.ts';
 import type { TokenRecord } from '../../src/domain/tokens/token-record.ts';
 import type { User } from '../../src/domain/user.ts';
 
@@ -16,8 +10,8 @@ export interface MemoryTokenStore extends TokenStore, RevocationStore, StateWrit
   changePassword(userId: number): void;
   /** As an operator who disables the account and enables it again. */
   enable(userId: number, at: number): void;
-  /** As the confirmation of a TOTP, which brings recovery codes. */
-  addFactor(userId: number, factor: { id: number; codeHash: Uint8Array }): void;
+  /** As the confirmation of a second factor. Every proof is good here. */
+  addFactor(userId: number): void;
 }
 
 /**
@@ -32,7 +26,7 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
   /** Of the users' passwords. */
   const versions = new Map<number, number>();
   const enabled = new Map<number, number>();
-  const factors = new Map<number, { id: number; lastStep: number; codes: string[] }>();
+  const withFactor = new Set<number>();
   /** The generations of the sessions that created them. */
   const origins = new Map<number, number>();
 
@@ -78,17 +72,6 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
     end(record, at, reason);
     return 'now';
   }
-  function useUp(userId: number, proof: FactorProof): void {
-    const factor = factors.get(userId);
-    const code = proof.type === 'recovery_code' ? Buffer.from(proof.codeHash).toString('hex') : '';
-    const isGood =
-      proof.type === 'totp'
-        ? factor?.id === proof.factorId && factor.lastStep < proof.step
-        : factor?.codes.includes(code) === true;
-    if (!factor || !isGood) throw new AuthError('invalid_second_factor');
-    if (proof.type === 'totp') factor.lastStep = proof.step;
-    factor.codes = factor.codes.filter((each) => each !== code);
-  }
   const promised = <Result>(work: () => Result): Promise<Result> => Promise.resolve().then(work);
 
   return {
@@ -104,8 +87,7 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
         const lastEnabled = enabled.get(userId) ?? 0;
         if ((passwordVersion ?? version) !== version || (enabledAt ?? lastEnabled) !== lastEnabled)
           throw new AuthError('invalid_credentials', { reason: 'password' });
-        if (proof) useUp(userId, proof);
-        else if (factors.has(userId)) throw new AuthError('second_factor_required');
+        if (!proof && withFactor.has(userId)) throw new AuthError('second_factor_required');
         const replaced = ofUser(userId, 'session')
           .filter((record) => record.state.latest > liveSince && record.createdAt > createdSince)
           .sort((one, other) => other.state.latest - one.state.latest)
@@ -268,8 +250,8 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
       enabled.set(userId, at);
     },
 
-    addFactor(userId, { id, codeHash }) {
-      factors.set(userId, { id, lastStep: 0, codes: [Buffer.from(codeHash).toString('hex')] });
+    addFactor(userId) {
+      withFactor.add(userId);
     },
 
     disable(userId) {

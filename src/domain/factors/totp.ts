@@ -33,11 +33,6 @@ export function stepOf(secret: Uint8Array, code: string, now: number): number | 
   return matching.at(-1) ?? null;
 }
 
-/** Whether a text has the form of a code: ASCII digits only. */
-export function isCode(text: string): boolean {
-  return /^[0-9]{6}$/.test(text);
-}
-
 /** RFC 4648, section 6, without padding: what apps show and take. */
 export function toBase32(bytes: Uint8Array): string {
   let bits = '';

@@ -307,7 +307,7 @@ test('an account with a second factor is asked for it, which is no failure of th
     [0, ['totp']],
   ] as const) {
     const { clock, tokens, events, done, attempt } = aService({ codesLeft });
-    tokens.addFactor(1, { id: 3, codeHash: Buffer.from('x') });
+    tokens.addFactor(1);
     const refusal: unknown = await attempt().catch((error: unknown) => error);
     const issuedAt = clock.now();
     t.match(refusal, {
@@ -328,14 +328,14 @@ test('an account with a second factor is asked for it, which is no failure of th
 test('a factor that is added between password check and session is asked for too', async (t) => {
   const { tokens, attempt } = aService();
   const trying = attempt();
-  tokens.addFactor(1, { id: 3, codeHash: Buffer.from('x') });
+  tokens.addFactor(1);
   await t.rejects(trying, { code: 'second_factor_required' });
   t.strictSame(await tokens.list(1), []);
 });
 
 test('if the factors cannot be read, the login opens no session', async (t) => {
   const { tokens, events, attempt } = aService({ away: 'factors' });
-  tokens.addFactor(1, { id: 3, codeHash: Buffer.from('x') });
+  tokens.addFactor(1);
   await t.rejects(attempt(), { code: 'unavailable' });
   t.strictSame([events, await tokens.list(1)], [[], []]);
 });

@@ -25,10 +25,10 @@ function aService(away?: string) {
     },
     passwords: {
       change: async (
-        { userId, tokenId },
+        { userId, tokenId, withFactor },
         { passwordHash, version, at, usedSince: since, keepsLongLived },
       ) => {
-        await step('change', userId, tokenId, Buffer.from(passwordHash), version);
+        await step('change', userId, tokenId, withFactor, Buffer.from(passwordHash), version);
         await step('end', at, since, keepsLongLived ? 'sessions' : 'all');
         return [aLongLived(), aLongLived({ id: 13, expiresAt: at })];
       },
@@ -66,7 +66,7 @@ test('a change replaces the confirmed password, and counts and reports the live 
     'confirm 11 difference engine',
     'hash known 192.0.2.0/24 192.0.2.1',
     'now',
-    'change 7 11 hash of analytical engine 4',
+    'change 7 11 false hash of analytical engine 4',
     `end ${clock.now()} ${usedSince(clock.now(), LIFETIMES)} sessions`,
     'finish 7 0',
   ]);

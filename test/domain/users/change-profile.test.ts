@@ -21,8 +21,8 @@ function aService({ away = '', isChanged = true } = {}) {
         await step('find', JSON.stringify(names), except);
         return names.username === 'bob' ? ['username'] : [];
       },
-      change: async ({ userId, tokenId }, names, version) => {
-        await step('change', userId, tokenId, JSON.stringify(names), version);
+      change: async ({ userId, tokenId, withFactor }, names, version) => {
+        await step('change', userId, tokenId, withFactor, JSON.stringify(names), version);
         return { user: { ...user, ...names }, isChanged };
       },
     },
@@ -56,14 +56,14 @@ function aService({ away = '', isChanged = true } = {}) {
   return { done, events, attempt };
 }
 
-test('a new name takes no password', async (t) => {
+test('a new name takes no password and no second factor', async (t) => {
   const { done, events, attempt } = aService();
   t.strictSame(await attempt({ name: ' Countess ' }), { ...user, name: 'Countess' });
-  t.strictSame(done, ['spend 7', 'now', 'change 7 11 {"name":"Countess"} null', 'finish 7 Countess']);
+  t.strictSame(done, ['spend 7', 'now', 'change 7 11 null {"name":"Countess"} null', 'finish 7 Countess']);
   t.strictSame(events, [{ event: 'user.changed', userId: 7, by: 11, fields: 'name' }]);
 });
 
-test('a new username or address takes the password, which must still be the same at the change', async (t) => {
+test('a new username or address takes the password, which must still be the same at the change, and the factor', async (t) => {
   const { done, events, attempt } = aService();
   await attempt({ username: 'Countess', email: 'c@example.com' }, PASSWORD);
   const names = '{"username":"countess","email":"c@example.com"}';
@@ -72,7 +72,7 @@ test('a new username or address takes the password, which must still be the same
     `confirm 11 ${PASSWORD}`,
     `find ${names} 7`,
     'now',
-    `change 7 11 ${names} 4`,
+    `change 7 11 false ${names} 4`,
     'finish 7 Ada Lovelace',
   ]);
   t.match(events, [{ fields: 'username,email' }]);
