@@ -180,6 +180,39 @@ export const mutations = [
     ],
   ),
   ...inFile(
+    'infra/postgres/factor-store.ts',
+    ['races/second-factor', 'http/auth/second-factor'],
+    ['one code opens two sessions', '            lastStep: { lt: BigInt(proof.step) },\n', ''],
+    [
+      'any recovery code opens a session',
+      "if (used.count === 0) throw new AuthError('invalid_second_factor');",
+      '',
+    ],
+  ),
+  ...inFile(
+    'infra/postgres/token-store.ts',
+    ['http/auth/second-factor'],
+    [
+      'the password alone opens an account with a second factor',
+      "if (locked.hasFactor && !proof) throw new AuthError('second_factor_required');",
+      '',
+    ],
+  ),
+  ...inFile(
+    'infra/crypto/login-token.ts',
+    ['http/auth/second-factor'],
+    [
+      'anybody signs login tokens',
+      'if (!all.some((mac) => timingSafeEqual(mac(claims), given))) return null;',
+      '',
+    ],
+  ),
+  ...inFile(
+    'domain/factors/code-limits.ts',
+    ['domain/factors/code-limits', 'attack/second-factor'],
+    ['sessions of before the factor guess codes', ' && origin.token.withFactor ?', ' ?'],
+  ),
+  ...inFile(
     'infra/postgres/token-store.ts',
     ['infra/postgres/token-store'],
     ['long-lived tokens outlive a theft', ': [session, ...ended]', ': [session]'],

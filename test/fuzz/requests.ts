@@ -69,6 +69,8 @@ export function aRequest(dice: Dice, contract: Contract, world: World): { known:
         values?.email,
         values?.reset_token,
         values?.verification_token,
+        values?.login_token,
+        values?.recovery_code,
         form?.get('token'),
         form?.get('subject_token'),
         world.client.secret,
@@ -89,6 +91,10 @@ type Body = Partial<Account> & {
   new_password?: string;
   reset_token?: string;
   verification_token?: string;
+  login_token?: string;
+  code?: string;
+  recovery_code?: string;
+  device?: string;
   limit?: number;
 };
 
@@ -256,6 +262,10 @@ function bodyOf(dice: Dice, operation: Operation, world: World, session: Session
     return { username: dice.pick(world.accounts).username };
   if (operation.operationId === 'verifyEmail') return { verification_token: `lkv_${dice.word(43)}` };
   if (operation.operationId === 'takeMails') return { limit: 1 + dice.below(100) };
+  if (operation.operationId === 'completeLogin') {
+    const proof = dice.pick([{ code: '123456' }, { recovery_code: dice.word(24) }]);
+    return { login_token: `lkl_${dice.word(86)}`, ...proof, ...device };
+  }
   if (operation.operationId === 'resetPassword')
     return { reset_token: `lkr_${dice.word(43)}`, password: account.password };
   return { ...account, ...device };

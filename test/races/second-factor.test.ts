@@ -66,7 +66,11 @@ const VOIDS: Record<string, (scene: Scene) => Promise<Answer>> = {
 async function twoReplicas(t: Test): Promise<[TestApp, TestApp]> {
   const { url, prefix } = testRedis(t);
   const [secret = '', key = ''] = [0, 1].map(() => randomBytes(32).toString('base64url'));
-  const env = { REDIS_URL: url, REDIS_PREFIX: prefix, REFRESH_TOKEN_SECRET: secret, FACTOR_KEYS: key };
+  const env = {
+    ...{ REDIS_URL: url, REDIS_PREFIX: prefix, REFRESH_TOKEN_SECRET: secret, FACTOR_KEYS: key },
+    // Thirty wait for one lock.
+    DATABASE_TIMEOUT: '60000',
+  };
   const one = await buildTestApp(t, { env });
   return [one, await buildTestApp(t, { databaseUrl: one.databaseUrl, env })];
 }

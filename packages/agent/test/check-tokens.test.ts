@@ -49,6 +49,12 @@ test('a service is no user, and two tokens are none', async (t) => {
   t.equal((await introspect('token=x&token=x')).status, 400);
 });
 
+test('an introspection shows what the token says of its login', async (t) => {
+  const claims = { sub: '7', auth_time: 1_795_000_000, acr: 'mfa', amr: ['pwd', 'otp', 'mfa'] };
+  const { introspect } = await startChecks(t, { tokenType: 'access', userId: 7, sid: 11, roles: [], claims });
+  t.match(await (await introspect('token=x')).json(), { active: true, ...claims });
+});
+
 test('the scopes of the path reach the verifier, and nothing else of the request does', async (t) => {
   const asked: unknown[] = [];
   const limited = { tokenType: 'limited', userId: 7, sid: 12, scopes: ['a'], roles: ['editor'], claims: {} };
@@ -69,7 +75,7 @@ test('the scopes of the path reach the verifier, and nothing else of the request
   for (const path of [
     '/scopes/a,b:c/verify',
     '/scopes/a%2Cb:c/verify/',
-    '/scopes/a,b:c/verify/items/7?scope=x',
+    '/scopes/a,b:c/verify/items/7?scope=x&demand_acr=mfa',
   ])
     t.match(Object.fromEntries((await ask(path, { 'x-forwarded-uri': '/?scope=x' })).headers), {
       'x-auth-user': '7',

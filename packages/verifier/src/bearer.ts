@@ -63,7 +63,11 @@ export function checksOf({ scope, acr, maxAge }: BearerOptions<never>): Checks |
   checkDemand({ acr, maxAge });
   if (scope === undefined && acr === undefined && maxAge === undefined) return undefined;
   // Without a scope, `verify` returns no limited token, which its type leaves open here.
-  return { ...(scope !== undefined && { scope }), acr, maxAge } as Checks;
+  return {
+    ...(scope !== undefined && { scope }),
+    ...(acr !== undefined && { acr }),
+    ...(maxAge !== undefined && { maxAge }),
+  } as Checks;
 }
 
 /**

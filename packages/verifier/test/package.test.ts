@@ -173,7 +173,8 @@ const examples = readBlocks(readDocument('packages/verifier/README.md')).filter(
   ({ language }) => language === 'ts',
 );
 const LIMITED = /from 'express'[^]*limited: true/;
-const EXPRESS = /^(?![^]*limited: true)[^]*from 'express'/;
+const PROOF = /from 'express'[^]*acr: 'mfa'/;
+const EXPRESS = /^(?![^]*(limited: true|acr: 'mfa'))[^]*from 'express'/;
 const FASTIFY = /from 'fastify'/;
 const HONO = ['hono', '@hono/node-server'];
 /** Files of frameworks that compile them in ways of their own. */
@@ -207,7 +208,7 @@ const registryMissing = () =>
   skipReason(npm('.', 'view', 'jose', 'name').status === 0 ? null : 'the npm registry does not answer');
 
 test('the README’s examples compile strictly and run', { skip }, async (t) => {
-  t.equal(examples.length, 13);
+  t.equal(examples.length, 14);
   const { url, env } = await aLatchkey(t);
   const works = async ({ get, end }: Awaited<ReturnType<typeof running>>) => {
     const { access_token: token, user } = await signUpOver(url);
@@ -258,12 +259,14 @@ test('the README’s examples compile strictly and run', { skip }, async (t) => 
       buildSync({ ...bundling, bundle: true, format: 'esm', platform: 'node', packages: 'external' });
       await works(await running(t, outfile, env));
     });
-  await t.test('limited tokens', (t) => {
-    const folder = aPackageWithVerifier(t, archive);
-    link(folder, ...NODE, 'express', '@types/express');
-    const [example, ...others] = examples.filter(({ text }) => LIMITED.test(text));
-    t.strictSame(others, []);
-    t.strictSame(compile(folder, 'app.mts', example?.text ?? ''), []);
+  await t.test('limited tokens and more proof', (t) => {
+    for (const pattern of [LIMITED, PROOF]) {
+      const folder = aPackageWithVerifier(t, archive);
+      link(folder, ...NODE, 'express', '@types/express');
+      const [example, ...others] = examples.filter(({ text }) => pattern.test(text));
+      t.strictSame(others, []);
+      t.strictSame(compile(folder, 'app.mts', example?.text ?? ''), []);
+    }
     t.end();
   });
   await t.test(
@@ -312,7 +315,7 @@ test('the README’s examples compile strictly and run', { skip }, async (t) => 
   await t.test('the others compile, without a framework', (t) => {
     const folder = aPackageWithVerifier(t, archive);
     link(folder, ...NODE);
-    const named = [...SERVICES.map(([, , example]) => example), LIMITED, COMPILED];
+    const named = [...SERVICES.map(([, , example]) => example), LIMITED, PROOF, COMPILED];
     const others = examples.filter(({ text }) => !named.some((example) => example.test(text)));
     t.equal(others.length, 5);
     for (const { text } of others) t.strictSame(compile(folder, 'app.mts', text), []);

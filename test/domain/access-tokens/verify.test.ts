@@ -136,8 +136,8 @@ test('revoked tokens and those of a disabled user are refused', async (t) => {
 
 test('an exchanged token is good for as long as its session, and confirms no pair', async (t) => {
   const { user, createdAt, tokenStates, verify, access, exchanged } = await aService();
-  const { tokenId, generation } = exchanged;
-  const principal = { user, tokenId, type: 'access', generation, createdAt };
+  const { tokenId, generation, withFactor, authTime } = exchanged;
+  const principal = { user, tokenId, type: 'access', generation, createdAt, withFactor, authTime };
   t.strictSame(await verify(exchanged, NO_REQUEST), principal);
   const presented = { generation, elapsed: 0, window: 0, caller: 'home' };
   t.match(await tokenStates.rotate(access, presented), { row: 'current' });

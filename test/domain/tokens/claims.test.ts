@@ -141,7 +141,7 @@ test('claims of another shape are refused', (t) => {
       AMR.slice(1),
       [...AMR, 'hwk'],
       [...AMR].reverse(),
-      { ...AMR, length: 3 },
+      { 0: 'pwd', 1: 'otp', 2: 'mfa', length: 3 },
     ],
   };
   t.strictSame(Object.keys(spoilt).sort(), Object.keys(access).sort(), 'every claim');
