@@ -85,7 +85,10 @@ onAStore('a thief who knows the password', async (t, env) => {
     const factor = await aFactor(target, pair);
     const token = await firstStep(target, username, { headers: stranger(0) });
     const withBearer = (i: number) => ({ ...stranger(i), authorization: `Bearer ${bearers[i]}` });
-    t.strictSame(statuses(await guess(token, bearers.length, withBearer)), { 401: ALLOWED, 429: 200 - ALLOWED });
+    t.strictSame(statuses(await guess(token, bearers.length, withBearer)), {
+      401: ALLOWED,
+      429: 200 - ALLOWED,
+    });
     refused(
       t,
       await secondStep(target, { login_token: token, code: factor.code() }, withBearer(7)),

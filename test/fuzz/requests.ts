@@ -247,7 +247,7 @@ function bodyOf(dice: Dice, operation: Operation, world: World, session: Session
     const { username: name, password } = dice.pick(world.accounts);
     return { username: name, password, ...device };
   }
-  if (operation.operationId === 'createLongLivedToken') return { device: 'Kitchen tablet' } as object;
+  if (operation.operationId === 'createLongLivedToken') return { device: 'Kitchen tablet' };
   if (operation.operationId === 'createLimitedToken')
     return { name: 'Orders report', scopes: ['orders:read', dice.word(12)] } as object;
   if (operation.operationId === 'createUser') return account;
@@ -257,7 +257,7 @@ function bodyOf(dice: Dice, operation: Operation, world: World, session: Session
   if (['setUpTotp', 'replaceRecoveryCodes', 'removeFactor'].includes(operation.operationId))
     return { current_password: session?.account.password } as Body;
   // It guesses none: an account with a factor would refuse what its other sessions ask.
-  if (operation.operationId === 'confirmTotp') return { code: dice.pick(['123456', dice.word(6)]) } as object;
+  if (operation.operationId === 'confirmTotp') return { code: dice.pick(['123456', dice.word(6)]) };
   if (operation.operationId === 'requestPasswordReset')
     return { username: dice.pick(world.accounts).username };
   if (operation.operationId === 'verifyEmail') return { verification_token: `lkv_${dice.word(43)}` };

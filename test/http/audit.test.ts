@@ -20,8 +20,10 @@ import {
   signUp,
   verify,
 } from '../support/client.ts';
+import { firstStep, secondStep } from '../support/factors.ts';
 import { logLines } from '../support/log-lines.ts';
 import { aMailer, verifyEmail, type Mail } from '../support/mails.ts';
+import { confirmApp, FACTOR_PASSWORD, setUpApp } from '../support/own-factors.ts';
 import { aReset, redeem } from '../support/resets.ts';
 import { aRegisteredService, introspect, revoke } from '../support/registered-service.ts';
 import { disableUser } from '../support/sql.ts';
@@ -408,6 +410,62 @@ test('a sink that fails refuses no request, and is logged once and counted', asy
   rmSync(file, { recursive: true });
   await signUp(target);
   await until(() => target.log().includes('audit events are written again'));
+});
+
+test('second factors: who added, used, replaced and removed them, and no code', async (t) => {
+  const target = await aTarget(t);
+  const ask = await aManager(target.databaseUrl, target);
+  const account = anAccount();
+  const { access_token: first, user } = await signUp(target, account);
+  const subject = { user_id: user.id };
+  const actor = { type: 'user', ...subject };
+  const app = await setUpApp(target, first);
+  const added = await trailOf(t, target, async () => {
+    await confirmApp(target, first, '12345');
+    await confirmApp(target, first, app.code());
+  });
+  t.match(added, [
+    { event: 'factor.refused', outcome: 'refused', subject, details: { method: 'totp' } },
+    { event: 'factor.added', actor, details: { by: Number, factor_id: Number, type: 'totp' } },
+  ]);
+  let token = '';
+  const asked = await trailOf(t, target, async () => {
+    const login_token = await firstStep(target, account.username);
+    token = pairOf(await secondStep(target, { login_token, code: app.code(1) })).access_token;
+  });
+  t.match(asked, [
+    { event: 'login.factor_asked', subject },
+    { event: 'session.created', subject },
+  ]);
+
+  let recovery_code = '';
+  const replaced = await trailOf(t, target, async () => {
+    const line = 'POST /api/user/factors/recovery-codes';
+    const answer = await call(target, line, { token, payload: FACTOR_PASSWORD });
+    [recovery_code = ''] = answer.json<{ recovery_codes: string[] }>().recovery_codes;
+  });
+  t.match(replaced, [{ event: 'recovery_codes.replaced', actor, details: { by: claimsOf(token).sid } }]);
+  const login_token = await firstStep(target, account.username);
+  const used = await trailOf(t, target, () => secondStep(target, { login_token, recovery_code }));
+  t.match(
+    used.find(({ event }) => event === 'recovery_code.used'),
+    { actor, token_id: Number },
+  );
+
+  const factor = Number((added[1]?.details as Record<string, unknown>).factor_id);
+  const removed = await trailOf(t, target, async () => {
+    await call(target, `POST /api/user/factors/${factor}/removal`, { token, payload: FACTOR_PASSWORD });
+    await ask(`DELETE /api/users/${user.id}/factors`);
+  });
+  t.match(removed, [
+    { event: 'factor.removed', actor, details: { factor_id: factor } },
+    {
+      event: 'factors.removed_by_client',
+      actor: { type: 'service', client_id: ask.client.serviceId },
+      subject,
+      details: { count: 3 },
+    },
+  ]);
 });
 
 test('these tests have seen every event that a service writes', (t) => {

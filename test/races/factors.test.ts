@@ -88,9 +88,14 @@ test('second factors', { skip: redisMissing }, async (t) => {
     }
     const factor = await aFactor(target, pair);
     const { access_token: token } = await logInWithFactor(target, account.username, factor);
-    const { code } = await setUpApp(target, token);
+    const app = await setUpApp(target, token);
     const loginToken = await firstStep(target, account.username);
-    return { ...common, token, code: code(), factor: { id: factor.id, code: factor.code(1), loginToken } };
+    return {
+      ...common,
+      token,
+      code: app.code(),
+      factor: { id: factor.id, code: factor.code(1), loginToken },
+    };
   }
 
   for (const [account, one, other, first, later] of PAIRS) {

@@ -67,7 +67,10 @@ async function twoReplicas(t: Test): Promise<[TestApp, TestApp]> {
   const { url, prefix } = testRedis(t);
   const [secret = '', key = ''] = [0, 1].map(() => randomBytes(32).toString('base64url'));
   const env = {
-    ...{ REDIS_URL: url, REDIS_PREFIX: prefix, REFRESH_TOKEN_SECRET: secret, FACTOR_KEYS: key },
+    REDIS_URL: url,
+    REDIS_PREFIX: prefix,
+    REFRESH_TOKEN_SECRET: secret,
+    FACTOR_KEYS: key,
     // Thirty wait for one lock.
     DATABASE_TIMEOUT: '60000',
   };

@@ -19,9 +19,9 @@ export interface TestFactor {
   secret: string;
   recoveryCodes: string[];
   /** What the app shows now, or some steps later. Each is good once. */
-  code(steps?: number): string;
+  code: (steps?: number) => string;
   /** The same for now, as if no code had been used before: a test logs in more often than twice a minute. */
-  freshCode(): Promise<string>;
+  freshCode: () => Promise<string>;
 }
 
 /** The authenticator app of a user. @param secret base32. */

@@ -9,7 +9,7 @@ export interface SetUpApp {
   secret: string;
   otpauth_uri: string;
   /** What the app shows now, or some steps later. */
-  code(steps?: number): string;
+  code: (steps?: number) => string;
 }
 
 export async function setUpApp(target: Target, token: string): Promise<SetUpApp> {

@@ -19,7 +19,7 @@ function limits(allowance: Allowance | null = { count: 2, seconds: 60 }) {
         reserved.push(counter);
         return slots.reserve(counter, given);
       },
-      release: slots.release,
+      release: (counter, slot) => slots.release(counter, slot),
     },
     hash: (text) => `#${text}`,
     auditLimit: (_counter, event) => limited.push(event),

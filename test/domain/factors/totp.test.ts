@@ -17,10 +17,8 @@ test('codes are those of RFC 6238, appendix B, and RFC 4226, appendix D', (t) =>
     t.equal(stepOf(SECRET, code, seconds * 1000), Math.floor(seconds / 30));
   }
   const first = Array.from({ length: 10 }, (_, step) => codeOf(SECRET, step));
-  t.strictSame(first, [
-    ...['755224', '287082', '359152', '969429', '338314'],
-    ...['254676', '287922', '162583', '399871', '520489'],
-  ]);
+  const expected = '755224 287082 359152 969429 338314 254676 287922 162583 399871 520489';
+  t.equal(first.join(' '), expected);
   t.end();
 });
 

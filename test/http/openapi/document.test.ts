@@ -71,8 +71,13 @@ test('the page begins with what every client needs', (t) => {
   );
   const first = shown.slice(0, 7).map(([, , { operationId }]) => operationId);
   const needed = [
-    ...['signUp', 'logIn', 'completeLogin', 'refresh'],
-    ...['createLongLivedToken', 'deleteLongLivedToken', 'logOut'],
+    'signUp',
+    'logIn',
+    'completeLogin',
+    'refresh',
+    'createLongLivedToken',
+    'deleteLongLivedToken',
+    'logOut',
   ];
   t.strictSame(first, needed);
   t.end();

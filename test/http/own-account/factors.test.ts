@@ -253,10 +253,9 @@ onAStore('changing second factors', async (t, env) => {
     refused(t, await newCodes(own, token), 403, 'login_too_old');
   });
 
-  await t.test('is on the audit trail, and nothing that was shown is in it or in the log', async (t) => {
+  await t.test('nothing that was shown is in the log or on the audit trail', async (t) => {
     const account = anAccount();
-    const { access_token: first, user } = await signUp(target, account);
-    const before = target.audit().length;
+    const { access_token: first } = await signUp(target, account);
     const app = await setUpApp(target, first);
     const codes = [app.code(), app.code(1)];
     refused(t, await confirmApp(target, first, '12345'), 401, 'invalid_second_factor');
@@ -269,16 +268,6 @@ onAStore('changing second factors', async (t, env) => {
     const replaced = (await newCodes(target, token)).json<{ recovery_codes: string[] }>();
     await removal(target, token, confirmed.id);
 
-    const events = target.audit().slice(before);
-    t.match(
-      events.filter(({ event }) => /^(factor|recovery_codes)/.test(String(event))),
-      [
-        { event: 'factor.refused', subject: { user_id: user.id } },
-        { event: 'factor.added', details: { factor_id: confirmed.id, type: 'totp' } },
-        { event: 'recovery_codes.replaced', actor: { user_id: user.id } },
-        { event: 'factor.removed', details: { factor_id: confirmed.id } },
-      ],
-    );
     const text = target.log() + JSON.stringify(target.audit());
     const shown = [...confirmed.recovery_codes, ...replaced.recovery_codes];
     for (const secret of [app.secret, app.otpauth_uri, 'otpauth:', ...shown, ...shown.map(withoutHyphens)])
