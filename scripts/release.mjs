@@ -48,7 +48,7 @@ const tools = Object.fromEntries(
 for (const each of [source, out]) mkdirSync(each);
 step('cloning the commit');
 run('git', ['clone', '--quiet', root, source]);
-// The other workspaces are for tests and measurements.
+// The other workspaces are for tests, measurements and an example.
 const packages = JSON.parse(readText('package.json')).workspaces.filter((each) =>
   each.startsWith('packages/'),
 );

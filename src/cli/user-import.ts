@@ -39,7 +39,7 @@ interface Import {
   size: number;
   readLine: (line: Uint8Array) => ParsedLine;
   reserved: NameHash;
-  seal: SecretBox['seal'];
+  secrets: Pick<SecretBox, 'seal'>;
   counts: Counts;
   note: (facts: Facts) => void;
   bar: ProgressBar;
@@ -67,8 +67,7 @@ export const importUsers: Command = async ({ env, words: [path = ''], values: { 
     await withPostgres(env, async ({ prisma }) => {
       const reserved = await reservedHashes(prisma, hashing);
       const bar = makeProgressBar(!json);
-      const { seal } = secrets;
-      const begun: Import = { prisma, fileHash, size, readLine, reserved, seal, counts, note, bar, json };
+      const begun: Import = { prisma, fileHash, size, readLine, reserved, secrets, counts, note, bar, json };
       try {
         await importFile(begun, file, await beginImport(prisma, fileHash));
       } finally {
@@ -203,7 +202,7 @@ async function handleBatch(begun: Import, lines: Line[], done: number): Promise<
 
   const batch: ImportBatch = { doneBefore: done, last, users: [], refused: [] };
   for (const line of todo) sort(begun, line, batch);
-  const refused = await importBatch(begun.prisma, begun.fileHash, batch, begun.reserved, begun.seal);
+  const refused = await importBatch(begun.prisma, begun.fileHash, batch, begun.reserved, begun.secrets);
   if (!refused) throw new CommandError('another process imports the same file', counts);
   counts.imported += todo.length - refused.length;
   counts.refused += refused.length;

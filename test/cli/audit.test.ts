@@ -81,6 +81,17 @@ test('every command that changes something leaves one event, also if it is refus
   });
   t.match(await run(`user show ${user.username}`), { event: 'user.show', subject });
   t.match(await run('user list'), { event: 'user.list' });
+  t.match(await run(`user factors ${user.username}`), { event: 'user.factors', subject });
+  t.match(await run(`user factors ${user.username} --remove --yes`), {
+    event: 'user.factors',
+    subject,
+    details: { removed: 0, ended: 0, done: true },
+  });
+  t.match(await run('factors rekey'), { event: 'factors.rekey', outcome: 'refused' });
+  t.match(await run('factors rekey', { ...env, FACTOR_KEYS: aSecret() }), {
+    event: 'factors.rekey',
+    details: { moved: 0, left: 0 },
+  });
   t.match(await run('user create grace --display-name Grace --email grace@example.org'), {
     event: 'user.create',
     subject: { user_id: Number },

@@ -2,6 +2,7 @@ import { test, type Test } from 'tap';
 import { buildOpsApp } from '../../src/app.ts';
 import { buildTestApp } from '../support/app.ts';
 import { valueOf, parseExposition, type Metric } from '../support/exposition.ts';
+import { aFactor, firstStep, secondStep } from '../support/factors.ts';
 import { refused } from '../support/problem.ts';
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
@@ -257,6 +258,21 @@ test('each request increments its metrics by one', skip, async (t) => {
     () => login('a wrong one'),
   );
   await moved([outcome('logins', 'unknown')], () => login('a wrong one', 'unknown'));
+  const other = anAccount();
+  const factor = await aFactor(target, await signUp(target, other));
+  let login_token = '';
+  await moved([outcome('second_steps', 'asked')], async () => {
+    login_token = await firstStep(target, other.username);
+  });
+  await moved([outcome('second_steps', 'wrong'), error('invalid_second_factor')], () =>
+    secondStep(target, { login_token, code: 'no code' }),
+  );
+  await moved([outcome('second_steps', 'totp'), outcome('logins', 'success')], () =>
+    secondStep(target, { login_token, code: factor.code() }),
+  );
+  await moved([outcome('second_steps', 'recovery_code')], () =>
+    secondStep(target, { login_token, recovery_code: factor.recoveryCodes[0] ?? '' }),
+  );
   let pair = await logIn(target, account.username);
   before = await scrape();
 

@@ -32,7 +32,7 @@ test('of two imports with one external id, the second refuses its line', async (
       const hash = new Uint8Array(32).fill(file);
       await beginImport(postgres.prisma, hash);
       const batch = { doneBefore: 0, last: 1, users: [{ line: 1, user: aUser(username) }], refused: [] };
-      return begun(() => importBatch(postgres.prisma, hash, batch, () => [], noKey.seal));
+      return begun(() => importBatch(postgres.prisma, hash, batch, () => [], noKey));
     }),
   );
   const [first, second] = imports as [(typeof imports)[0], (typeof imports)[0]];

@@ -549,8 +549,12 @@ test('a login sends the old refresh token, and ends the session that it replaces
 test('a login with a second factor changes nothing before its second step', async (t) => {
   const next = aPair({ session: 2 });
   const asked = {
-    ...{ type: 'urn:latchkey:error:second_factor_required', code: 'second_factor_required', status: 401 },
-    ...{ login_token: 'l1', methods: ['totp'], expires_at: '2026-01-01T00:05:00.000Z' },
+    type: 'urn:latchkey:error:second_factor_required',
+    code: 'second_factor_required',
+    status: 401,
+    login_token: 'l1',
+    methods: ['totp'],
+    expires_at: '2026-01-01T00:05:00.000Z',
   };
   const line = `POST ${URL}/api/auth/second-factor`;
   const server = fakeServer({

@@ -75,7 +75,7 @@ export async function refusedBetween(
 
 /**
  * Adds the accounts of a batch and notes its progress, in one commit.
- * @param seal encrypts the secrets of authenticator apps.
+ * @param secrets encrypts those of authenticator apps.
  * @returns the refused lines, in order; null if another process imports the same file.
  * @throws AuthError `unavailable`
  */
@@ -84,7 +84,7 @@ export async function importBatch(
   fileHash: Uint8Array,
   batch: ImportBatch,
   reserved: ReservedHashes,
-  seal: SecretBox['seal'],
+  secrets: Pick<SecretBox, 'seal'>,
 ): Promise<RefusedLine[] | null> {
   const hash = new Uint8Array(fileHash);
   return mapDatabaseErrors(() =>
@@ -92,7 +92,7 @@ export async function importBatch(
       const [progress] = await tx.$queryRaw<{ lines: number }[]>`
         SELECT lines FROM user_imports WHERE file_hash = ${hash} FOR UPDATE`;
       if (progress?.lines !== batch.doneBefore) return null;
-      const taken = await addUsers(tx, batch.users, reserved, seal);
+      const taken = await addUsers(tx, batch.users, reserved, secrets);
       const refused = [...batch.refused, ...taken].sort((one, other) => one.line - other.line);
       await noteLines(tx, hash, batch, refused);
       return refused;
@@ -130,7 +130,7 @@ async function addUsers(
   tx: Prisma.TransactionClient,
   lines: UserLine[],
   reserved: ReservedHashes,
-  seal: SecretBox['seal'],
+  secrets: Pick<SecretBox, 'seal'>,
 ): Promise<RefusedLine[]> {
   await lockSpellings(
     tx,
@@ -145,7 +145,7 @@ async function addUsers(
     taken,
   );
   const added = await insertUsers(tx, free);
-  await insertFactors(tx, free, added, seal);
+  await insertFactors(tx, free, added, secrets);
   const lost = free.filter(({ user }) => !added.has(user.username));
   for (const [line, problem] of await takenLines(tx, lost)) taken.set(line, problem);
   // The account with this name may have been deleted meanwhile.
@@ -295,13 +295,13 @@ async function insertFactors(
   tx: Prisma.TransactionClient,
   lines: UserLine[],
   added: ReadonlyMap<string, bigint>,
-  seal: SecretBox['seal'],
+  secrets: Pick<SecretBox, 'seal'>,
 ): Promise<void> {
   const now = new Date();
   const data = lines.flatMap(({ user: { username, totpSecret } }) => {
     const userId = added.get(username);
     if (userId === undefined || totpSecret === null) return [];
-    const { keyId, secret } = seal(Number(userId), totpSecret);
+    const { keyId, secret } = secrets.seal(Number(userId), totpSecret);
     const times = { createdAt: now, confirmedAt: now };
     return [{ userId, type: 'totp', name: TOTP_NAME, ...times, keyId, secret: new Uint8Array(secret) }];
   });
