@@ -10,7 +10,7 @@ const MAX_LENGTH = 128;
 
 /** New recovery codes, in groups of four characters. */
 export function newRecoveryCodes(randomBytes: RandomBytes): string[] {
-  return Array.from({ length: COUNT }, () => (toBase32(randomBytes(BYTES)).match(/.{4}/g) ?? []).join('-'));
+  return Array.from({ length: COUNT }, () => toBase32(randomBytes(BYTES)).replace(/.{4}(?=.)/g, '$&-'));
 }
 
 /**

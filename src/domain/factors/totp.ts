@@ -37,9 +37,7 @@ export function stepOf(secret: Uint8Array, code: string, now: number): number | 
 export function toBase32(bytes: Uint8Array): string {
   let bits = '';
   for (const byte of bytes) bits += byte.toString(2).padStart(8, '0');
-  return (bits.match(/.{1,5}/g) ?? [])
-    .map((group) => ALPHABET[Number.parseInt(group.padEnd(5, '0'), 2)])
-    .join('');
+  return bits.replace(/.{1,5}/g, (group) => ALPHABET.charAt(Number.parseInt(group.padEnd(5, '0'), 2)));
 }
 
 /** Reads base32 as people copy it: case, spaces, hyphens and padding do not count. @returns null for anything else. */

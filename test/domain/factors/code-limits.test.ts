@@ -102,12 +102,12 @@ test('only a device that has passed both steps has an allowance of its own', asy
 });
 
 test('all wrong codes of an account count together, five times as many', async (t) => {
-  const { limited, right, wrong } = limits({ count: 1, seconds: 60 });
+  const { limited, right, wrong } = limits();
   const renewed = (passwordVersion: number) => ({ account: { ...ADA, passwordVersion } });
   const device = (tokenId: number) => from({ token: token({ tokenId }) });
   for (const each of [renewed(1), renewed(2), renewed(3), device(5), device(6)]) {
     t.equal(await right(each), 'in');
-    await t.rejects(wrong(each), { code: 'invalid_second_factor' });
+    for (let i = 0; i < 2; i++) await t.rejects(wrong(each), { code: 'invalid_second_factor' });
   }
   for (const each of [renewed(7), device(7)])
     await t.rejects(right(each), { code: 'rate_limited', reason: 'factor_total' });
