@@ -209,11 +209,6 @@ export const mutations = [
     ],
   ),
   ...inFile(
-    'domain/factors/code-limits.ts',
-    ['domain/factors/code-limits', 'attack/second-factor'],
-    ['sessions of before the factor guess codes', ' && origin.token.withFactor ?', ' ?'],
-  ),
-  ...inFile(
     'infra/postgres/token-store.ts',
     ['infra/postgres/token-store'],
     ['long-lived tokens outlive a theft', ': [session, ...ended]', ': [session]'],

@@ -87,6 +87,8 @@ export function loadConfig(env: Environment = process.env, memoryLimit = availab
     problems.push(...weakHashProblems(config));
     if (config.PASSWORD_MIN_LENGTH < LEAST_PASSWORD)
       problems.push(`PASSWORD_MIN_LENGTH must be at least ${LEAST_PASSWORD} in production`);
+    // Six digits fall to whoever may try them all.
+    if (config.RATE_LIMIT_FACTOR === null) problems.push('RATE_LIMIT_FACTOR must not be 0 in production');
   }
   problems.push(...databaseProblems(config));
   problems.push(...redisProblems(config));

@@ -330,7 +330,7 @@ const ACCOUNT_FIELDS = {
   RATE_LIMIT_NETWORK: rate('100/900', 'failed logins of one network: IPv4 /24, IPv6 /48'),
   RATE_LIMIT_FACTOR: rate(
     '20/86400',
-    'wrong codes of one account and password, and of each device that has logged in with a factor',
+    'wrong codes of one account ([details](second-factor.md#wrong-codes)); not `0` in production',
   ),
   RATE_LIMIT_LLT: rate(
     '100/3600',

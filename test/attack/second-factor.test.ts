@@ -6,6 +6,7 @@ import { ALLOWED, HOME, LIMITS, PASSWORD, stranger, type Headers } from '../supp
 import { refused } from '../support/problem.ts';
 import { aReset, redeem } from '../support/resets.ts';
 import { onAStore } from '../support/stores.ts';
+import { aForgedRefresh } from '../support/tokens.ts';
 import '../support/watch-leaks.ts';
 
 const NEW_PASSWORD = 'an analytical engine';
@@ -124,6 +125,47 @@ onAStore('a thief who knows the password', async (t, env) => {
     t.equal((await secondStep(target, { login_token: renewed, code }, stranger(2))).statusCode, 200);
   });
 
+  await t.test('gets no tries without end by new passwords', async (t) => {
+    for (const renewal of ['a change by a stolen session', 'resets of a stolen mailbox']) {
+      const owner = await anOwner(target);
+      let password = PASSWORD;
+      const renew = async (to: string) => {
+        const payload = { current_password: password, new_password: to };
+        const response =
+          renewal === 'resets of a stolen mailbox'
+            ? await redeem(target, await aReset(target.databaseUrl, owner.pair.user.id), to)
+            : await call(target, 'POST /api/user/password', { token: owner.home.access_token, payload });
+        t.equal(response.statusCode, 200, renewal);
+        password = to;
+      };
+      for (let i = 0; i < 6; i++) {
+        const token = await firstStep(target, owner.username, { password, headers: stranger(i) });
+        t.strictSame(statuses(await guess(token, ALLOWED)), i < 5 ? { 401: ALLOWED } : { 429: ALLOWED });
+        await renew(`${NEW_PASSWORD} ${i}`);
+      }
+      const login_token = await firstStep(target, owner.username, { password, headers: HOME });
+      const code = await owner.factor.freshCode();
+      t.match((await secondStep(target, { login_token, code }, HOME)).json(), { reason: 'factor_total' });
+      const [recovery_code = ''] = owner.factor.recoveryCodes;
+      const answer = await secondStep(target, { login_token, recovery_code }, stranger(1));
+      t.equal(answer.statusCode, 200, 'and the owner gets in by a recovery code');
+    }
+  });
+
+  await t.test(
+    'gets no tries without end by a leaked refresh token secret, which makes known devices',
+    async (t) => {
+      const owner = await anOwner(target);
+      const token = await firstStep(target, owner.username, { headers: stranger(0) });
+      const answers: LightMyRequestResponse[] = [];
+      for (let tokenId = 1; tokenId <= 7; tokenId++) {
+        const authorization = `Bearer ${await aForgedRefresh(target, { userId: owner.pair.user.id, tokenId })}`;
+        answers.push(...(await guess(token, ALLOWED, (i) => ({ ...stranger(i), authorization }))));
+      }
+      t.strictSame(statuses(answers), { 401: 5 * ALLOWED, 429: 2 * ALLOWED });
+    },
+  );
+
   await t.test('uses up none of the owner’s tries of the password, and the other way round', async (t) => {
     const owner = await anOwner(target);
     for (let i = 0; i < ALLOWED; i++)
@@ -146,7 +188,10 @@ onAStore('a thief who knows the password', async (t, env) => {
     const login_token = await firstStep(limited, owner.username, { headers: stranger(0) });
     const attempt = (recovery_code: string, i: number) =>
       secondStep(limited, { login_token, recovery_code }, stranger(i));
-    for (let i = 0; i < 5; i++) refused(t, await attempt('x', 0), 401, 'invalid_second_factor');
+    const wrong = 'MFRG-GZDF-MZTW-Q2LK-NNWG-2ZLB';
+    const unlike = Array.from({ length: 10 }, () => 'x');
+    for (const code of [...unlike, ...Array.from({ length: 5 }, () => wrong)])
+      refused(t, await attempt(code, 0), 401, 'invalid_second_factor');
     const [recovery_code = ''] = owner.factor.recoveryCodes;
     refused(t, await attempt(recovery_code, 0), 429, 'rate_limited');
     t.equal((await attempt(recovery_code, 1)).statusCode, 200, 'the owner is in another one');

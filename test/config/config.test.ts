@@ -191,7 +191,9 @@ test('production refuses missing and weak settings', (t) => {
     'PASSWORD_MIN_LENGTH must be at least 8 in production',
   ]);
   t.strictSame(problemsOf({ ...good, PASSWORD_MIN_LENGTH: '8' }), []);
-  t.strictSame(problemsOf({ PASSWORD_MIN_LENGTH: '7' }), [], 'a trial may be weaker');
+  const unlimited = { RATE_LIMIT_FACTOR: '0' };
+  t.strictSame(problemsOf({ ...good, ...unlimited }), ['RATE_LIMIT_FACTOR must not be 0 in production']);
+  t.strictSame(problemsOf({ PASSWORD_MIN_LENGTH: '7', ...unlimited }), [], 'a trial may be weaker');
   t.end();
 });
 

@@ -17,6 +17,8 @@ interface Scene {
   target: TestApp;
   username: string;
   pair: Pair;
+  /** A session that was opened with the factor. */
+  changer: Pair;
   factor: TestFactor;
   login_token: string;
   reset: string;
@@ -37,8 +39,17 @@ const done = async (work: Promise<unknown>): Promise<Answer> => {
   return { status: 200, body: '' };
 };
 
-/** What voids a first step, and ends every session. */
+const CHANGE = 'a change of the password';
+
+/** What voids a first step, and ends every session but one that makes the change itself. */
 const VOIDS: Record<string, (scene: Scene) => Promise<Answer>> = {
+  [CHANGE]: ({ target, changer }) =>
+    asked(
+      call(target, 'POST /api/user/password', {
+        token: changer.access_token,
+        payload: { current_password: 'difference engine', new_password: 'an analytical engine' },
+      }),
+    ),
   'a reset of the password': ({ target, reset }) => asked(redeem(target, reset)),
   'a disable': ({ target, username }) => done(disableAccount(target.databaseUrl, { username })),
   'a disable that is undone': ({ target, username }) =>
@@ -74,7 +85,10 @@ async function aScene(target: TestApp, manager: Manager): Promise<Scene> {
   const { username } = account;
   const login_token = await firstStep(target, username);
   const reset = await aReset(target.databaseUrl, pair.user.id);
-  return { target, username, pair, factor, login_token, reset, manager };
+  const changer = pairOf(
+    await secondStep(target, { login_token, recovery_code: factor.recoveryCodes[9] ?? '' }),
+  );
+  return { target, username, pair, changer, factor, login_token, reset, manager };
 }
 
 async function liveSessions({ target, pair }: Pick<Scene, 'target' | 'pair'>): Promise<number> {
@@ -111,7 +125,7 @@ test('one code opens one session, on whichever replica', { skip: redisMissing },
       ({ status, body }) => status === 401 && body.includes('invalid_second_factor'),
     );
     t.equal(refusals.length, count - 1);
-    t.equal(await liveSessions(scene), 2, 'with that of the signup');
+    t.equal(await liveSessions(scene), 3, 'with those of the scene');
   };
 
   await t.test('a code of the app, twice', async () => {
@@ -151,7 +165,7 @@ test('whatever voids the password leaves no session', { skip: redisMissing }, as
         t.equal(status, isStepFirst ? 200 : 401, body);
         // The removal takes the factor under the step that has read it; the next request hears that the token is void.
         if (!isStepFirst) t.match(body, /invalid_login_token|invalid_second_factor/);
-        t.equal(await liveSessions(scene), 0);
+        t.equal(await liveSessions(scene), act === VOIDS[CHANGE] ? 1 : 0);
         const { access_token: opened } = JSON.parse(body) as Partial<Pair>;
         for (const token of [pair.access_token, opened ?? pair.access_token])
           await until(async () => (await verifyInScope(target, token)).statusCode === 401);
@@ -164,8 +178,12 @@ test('whatever voids the password leaves no session', { skip: redisMissing }, as
 
 test('a login goes on if Redis is emptied between its steps', { skip: redisMissing }, async (t) => {
   const { url, prefix } = testRedis(t);
-  const target = await buildTestApp(t, { env: { REDIS_URL: url, REDIS_PREFIX: prefix } });
+  const env = { REDIS_URL: url, REDIS_PREFIX: prefix, RATE_LIMIT_FACTOR: '1/86400' };
+  const target = await buildTestApp(t, { env });
   const { login_token, factor } = await aScene(target, await aManager(target.databaseUrl, target, MANAGER));
+  const wrong = () => secondStep(target, { login_token, code: 'wrong!' });
+  t.equal((await wrong()).statusCode, 401);
+  t.equal((await wrong()).statusCode, 429);
   const redis = quietRedisClient({ url, timeout: 5000 });
   await redis.connect();
   await deleteKeys(redis, prefix);

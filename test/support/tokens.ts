@@ -62,6 +62,17 @@ export async function withFactorClaims(target: TestApp, accessToken: string): Pr
   return (await codecOf(target)).sign('access', access);
 }
 
+/** What the refresh token secret makes: a refresh token of any session, opened with a second factor. */
+export async function aForgedRefresh(
+  target: TestApp,
+  session: { userId: number; tokenId: number },
+): Promise<string> {
+  const identity = { ...session, generation: Date.now() * 1000, withFactor: true };
+  const lifetimes = lifetimesOf(target.composition.app.config);
+  const { refresh } = pairClaims(identity, Date.now(), lifetimes, []);
+  return (await codecOf(target)).sign('refresh', refresh);
+}
+
 function codecOf({ composition }: TestApp): Promise<TokenCodec> {
   const { keyRing, config } = composition.app;
   return makeTokenCodec(keyRing, {

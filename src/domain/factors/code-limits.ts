@@ -1,9 +1,12 @@
 import type { Sourced } from '../audit/source.ts';
 import { AuthError } from '../errors.ts';
-import type { LimitAttempt } from '../limits/limit-attempts.ts';
+import type { Counter, LimitAttempt } from '../limits/limit-attempts.ts';
 import type { Allowance } from '../limits/ports.ts';
 import { deviceOf, type GuessOrigin } from '../passwords/guessing-limits.ts';
 import type { SecondStepAccount } from './ports.ts';
+
+/** How often an account's allowance begins anew before all its wrong codes count together. */
+const RENEWALS = 5;
 
 /** A code that somebody gives who knows the password. */
 export interface CodeGuess {
@@ -18,10 +21,14 @@ export interface CodeGuess {
  * password cannot lock the owner out. But only a device that has passed both steps is known: a thief of the password may
  * have opened sessions and created long-lived tokens before the factor was added.
  *
- * The allowances belong to a version of the password, so an owner who changes a stolen password has all tries again.
+ * These allowances belong to a version of the password, so an owner who changes a stolen password has all tries again.
+ * All wrong codes of the account count together besides, since who changes the password again and again, or makes known
+ * devices with a leaked refresh token secret, would have new tries without end.
  * @param allowance RATE_LIMIT_FACTOR; null for none.
  */
 export function makeCodeLimits(limitAttempt: LimitAttempt, allowance: Allowance | null) {
+  const total = allowance && { ...allowance, count: RENEWALS * allowance.count };
+
   /**
    * Checks a code within the limits. Only a wrong one counts.
    * @throws AuthError `rate_limited`, `unavailable`, and the errors of the check
@@ -33,13 +40,17 @@ export function makeCodeLimits(limitAttempt: LimitAttempt, allowance: Allowance 
     const { userId, passwordVersion } = account;
     const token = origin.token?.type === 'refresh' && origin.token.withFactor ? origin.token : null;
     const device = deviceOf(account, { ...origin, token });
-    const counter = {
-      limit: device === null ? ('factor' as const) : ('factor_device' as const),
-      key: `${device ?? userId} ${passwordVersion}`,
-      allowance,
-      subject: { userId },
-    };
-    return limitAttempt({ counters: [counter], from, counts: isWrongCode }, check);
+    const subject = { userId };
+    const counters: Counter[] = [
+      {
+        limit: device === null ? 'factor' : 'factor_device',
+        key: `${device ?? userId} ${passwordVersion}`,
+        allowance,
+        subject,
+      },
+      { limit: 'factor_total', key: String(userId), allowance: total, subject },
+    ];
+    return limitAttempt({ counters, from, counts: isWrongCode }, check);
   };
 }
 

@@ -45,17 +45,24 @@ export interface CompleteLoginRequest {
 export function makeCompleteLogin(ports: CompleteLoginPorts) {
   return async function completeLogin(request: CompleteLoginRequest): Promise<SessionGrant> {
     const { origin, from } = request;
-    const { method } = request.given;
+    const { method, code } = request.given;
     const { values, errors } = collectFields({ device: parseDevice(request.device) });
     if (errors.length > 0) throw new AuthError('validation_failed', { errors });
     const password = readToken(ports, request.loginToken);
     const account = await findAccount(ports, password);
-    const open = () => openProven(ports, { ...request, device: values.device }, password, account);
+    const open = (factor: FactorProof | null) =>
+      openProven(ports, { ...request, device: values.device }, { password, factor }, account);
     try {
+      if (method === 'totp')
+        return await ports.limitCode({ account, origin, from }, async () =>
+          open(totpProof(ports, account, code)),
+        );
+      const factor = recoveryProof(code);
+      // What cannot be one takes no slot: 100 bad texts would keep a whole network from its recovery codes.
+      if (!factor) throw new AuthError('invalid_second_factor');
       // Recovery codes count as resets of a password do, for the network alone: nobody guesses 120 bits, and an owner whose
       // codes a stranger has used up gets in with one.
-      if (method === 'totp') return await ports.limitCode({ account, origin, from }, open);
-      return await ports.limitGuess({ name: null, account: null, origin, from }, open);
+      return await ports.limitGuess({ name: null, account: null, origin, from }, () => open(factor));
     } catch (error) {
       if (error instanceof AuthError && error.code === 'invalid_second_factor')
         ports.audit({ event: 'factor.refused', userId: account.userId, method }, from);
@@ -95,11 +102,10 @@ async function findAccount(
 
 async function openProven(
   ports: CompleteLoginPorts,
-  { given, device, caller, from }: CompleteLoginRequest,
-  password: PasswordProof,
+  { device, caller, from }: CompleteLoginRequest,
+  { password, factor }: { password: PasswordProof; factor: FactorProof | null },
   account: SecondStepAccount,
 ): Promise<SessionGrant> {
-  const factor = given.method === 'totp' ? totpProof(ports, account, given.code) : recoveryProof(given.code);
   if (!factor) throw new AuthError('invalid_second_factor');
   const opened = await ports
     .openSession({ password, factor, device, caller, from })

@@ -27,7 +27,7 @@ const schema = operation({
   operationId: 'completeLogin',
   summary: 'Take the second step of a login, which opens the session.',
   description:
-    'For a login that was answered 401 `second_factor_required`. Send its `login_token` with a code of the authenticator app or with a recovery code, never with both. Each code works once, and so does every earlier one of the app. The login token is good for 5 minutes and may be sent again, until the password changes or the account is disabled. Wrong codes are limited for each account, and for each device that has logged in with a code before (`RATE_LIMIT_FACTOR`); recovery codes work all the same. To be recognised as such a device from any address, send its last refresh token as `Authorization: Bearer`, even if it has expired or was revoked.',
+    'For a login that was answered 401 `second_factor_required`. Send its `login_token` with a code of the authenticator app or with a recovery code, never with both. Each code works once, and so does every earlier one of the app. The login token is good for 5 minutes and may be sent again, until the password changes or the account is disabled. Wrong codes are limited for each account, and for each device that has logged in with a code before (`RATE_LIMIT_FACTOR`), and five times as many for the account in all; recovery codes work all the same. To be recognised as such a device from any address, send its last refresh token as `Authorization: Bearer`, even if it has expired or was revoked.',
   tags: ['Sessions'],
   security: [],
   refuses: ['invalid_login_token', 'invalid_second_factor', 'rate_limited', 'overloaded', 'unavailable'],

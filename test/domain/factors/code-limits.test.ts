@@ -95,10 +95,24 @@ test('only a device that has passed both steps has an allowance of its own', asy
   for (const [guess, key] of known) {
     reserved.length = 0;
     t.equal(await right(guess), 'in');
-    t.strictSame(reserved, [`factor_device:#factor_device ${key}`]);
+    t.strictSame(reserved, [`factor_device:#factor_device ${key}`, 'factor_total:#factor_total 1']);
     for (let i = 0; i < 2; i++) await t.rejects(wrong(guess), { code: 'invalid_second_factor' });
     await t.rejects(right(guess), { code: 'rate_limited', reason: 'factor_device' });
   }
+});
+
+test('all wrong codes of an account count together, five times as many', async (t) => {
+  const { limited, right, wrong } = limits();
+  const renewed = (passwordVersion: number) => ({ account: { ...ADA, passwordVersion } });
+  const device = (tokenId: number) => from({ token: token({ tokenId }) });
+  for (const each of [renewed(1), renewed(2), renewed(3), device(5), device(6)]) {
+    t.equal(await right(each), 'in');
+    for (let i = 0; i < 2; i++) await t.rejects(wrong(each), { code: 'invalid_second_factor' });
+  }
+  for (const each of [renewed(7), device(7)])
+    await t.rejects(right(each), { code: 'rate_limited', reason: 'factor_total' });
+  t.match(limited, [{ limit: 'factor_total', userId: 1, windowSeconds: 60 }, {}]);
+  t.equal(await right({ account: { ...ADA, userId: 2 } }), 'in');
 });
 
 test('0 turns the limit off', async (t) => {

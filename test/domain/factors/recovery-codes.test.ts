@@ -18,6 +18,8 @@ test('case, spaces and hyphens do not count, and everything else does', (t) => {
   const plain = code.replaceAll('-', '');
   for (const same of [code.toLowerCase(), plain, ` ${code.replaceAll('-', ' ')} `])
     t.strictSame(hashRecoveryCode(same), hash);
+  t.strictSame(hashRecoveryCode(code.padEnd(128)), hash);
+  t.equal(hashRecoveryCode(code.padEnd(129)), null, 'nobody writes it at such length');
   for (const other of ['', plain.slice(1), `${plain}A`, `${plain}AAAA`, plain.replace(/^./, '1')])
     t.equal(hashRecoveryCode(other), null, other);
   t.not(

@@ -51,6 +51,7 @@ test('base32 is that of RFC 4648, section 10, without padding, and is read as pe
   t.equal(fromBase32('mzxw 6ytb-OI')?.toString(), 'foobar');
   for (const text of ['MZXW1', 'MZXW8', 'M=Y', 'MZXW6YTBOIA', 'M', 'ＭＹ', 'MY\n'])
     t.equal(fromBase32(text), null, text);
+  t.equal(fromBase32(`${'='.repeat(2 ** 20)}A`), null, 'in linear time');
   t.end();
 });
 

@@ -5,6 +5,7 @@ import { buildTestApp, type TestApp } from '../../support/app.ts';
 import {
   anAccount,
   call,
+  claimsOf,
   createLimited,
   createLongLived,
   logIn,
@@ -238,6 +239,19 @@ onAStore('changing second factors', async (t, env) => {
       refused(t, await confirmApp(target, another.access_token, app.code()), 403, 'login_too_old');
     },
   );
+
+  await t.test('a login is recent for ten minutes, to the millisecond', async (t) => {
+    const own = await buildTestApp(t, { env });
+    const { token } = await anEnrolled(own);
+    const query = 'SELECT created_at FROM tokens WHERE id = $1';
+    const [row] = await sql<{ created_at: Date }>(own.databaseUrl, query, [claimsOf(token).sid]);
+    const { clock } = own.composition.app;
+    const openedAt = Number(row?.created_at);
+    clock.now = () => openedAt + 600_000;
+    t.equal((await newCodes(own, token)).statusCode, 200);
+    clock.now = () => openedAt + 600_001;
+    refused(t, await newCodes(own, token), 403, 'login_too_old');
+  });
 
   await t.test('nothing that was shown is in the log or on the audit trail', async (t) => {
     const account = anAccount();
