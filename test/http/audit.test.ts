@@ -452,8 +452,7 @@ test('second factors: who added, used, replaced and removed them, and no code', 
     { actor, token_id: Number },
   );
 
-  const details = added[1]?.details as { factor_id: number } | undefined;
-  const factor = details?.factor_id;
+  const factor = Number((added[1]?.details as Record<string, unknown> | undefined)?.factor_id);
   const removed = await trailOf(t, target, async () => {
     await call(target, `POST /api/user/factors/${factor}/removal`, { token, payload: FACTOR_PASSWORD });
     await ask(`DELETE /api/users/${user.id}/factors`);
