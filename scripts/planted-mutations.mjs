@@ -114,10 +114,10 @@ export const mutations = [
     ['attack/old-sessions'],
     [
       'a session without the second factor opens the account for good',
-      '!(withFactor && caller.createdAt.getTime() >= since)',
-      'caller.createdAt.getTime() < 0',
+      '!withFactor || openedBy < since',
+      'openedBy < since',
     ],
-    ['a session of a removed factor does', 'withFactor && caller.createdAt.getTime() >= since', 'withFactor'],
+    ['a session of a removed factor does', '!withFactor || openedBy < since', '!withFactor'],
   ),
   ...inFile(
     'infra/postgres/factor-store.ts',

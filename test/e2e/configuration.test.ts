@@ -138,7 +138,7 @@ test('an unusable signing key ends the start in one line', async (t) => {
   mkdirSync(join(folder, 'keys/2027.pem'), { recursive: true });
   const { code, stderr } = await failedStart(t, { DATABASE_URL: url, DATA_DIR: folder });
   t.equal(code, 1);
-  t.equal(stderr, 'the signing keys cannot be used: 2027.pem cannot be read (EISDIR)\n');
+  t.equal(stderr, 'the keys cannot be used: 2027.pem cannot be read (EISDIR)\n');
 });
 
 test('an unusable data folder ends the start in one line', async (t) => {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { test } from 'tap';
@@ -24,6 +25,7 @@ const ENVIRONMENT = {
   DATABASE_TIMEOUT: '60000',
   REQUEST_TIMEOUT: '60',
   MAX_SESSIONS_PER_USER: '10000',
+  FACTOR_KEYS: randomBytes(32).toString('base64url'),
 };
 
 test(`${COUNT} valid, invalid and hostile requests get documented answers`, async (t) => {

@@ -425,16 +425,18 @@ test('second factors: who added, used, replaced and removed them, and no code', 
     await confirmApp(target, first, app.code());
   });
   t.match(added, [
-    { event: 'factor.refused', outcome: 'refused', subject, details: { method: 'totp' } },
+    { event: 'factor.not_confirmed', outcome: 'refused', subject, details: { by: Number } },
     { event: 'factor.added', actor, details: { by: Number, factor_id: Number, type: 'totp' } },
   ]);
   let token = '';
   const asked = await trailOf(t, target, async () => {
     const login_token = await firstStep(target, account.username);
+    await secondStep(target, { login_token, code: app.code(5) });
     token = pairOf(await secondStep(target, { login_token, code: app.code(1) })).access_token;
   });
   t.match(asked, [
     { event: 'login.factor_asked', subject },
+    { event: 'factor.refused', outcome: 'refused', subject, details: { method: 'totp' } },
     { event: 'session.created', subject },
   ]);
 

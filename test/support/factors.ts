@@ -30,7 +30,7 @@ export function anApp(secret: string): (steps?: number) => string {
   return (steps = 0) => totp.generate({ timestamp: Date.now() + steps * STEP });
 }
 
-/** A second factor of an account, written as the service writes one. */
+/** A second factor that an account has had from its beginning, written as the service writes one. */
 export async function aFactor(
   { composition, databaseUrl }: Pick<TestApp, 'composition' | 'databaseUrl'>,
   { user }: Pair,
@@ -42,7 +42,7 @@ export async function aFactor(
   for (const shown of [secret, ...recoveryCodes]) leakWatch.remember('second factor', shown);
   const [row] = await sql<{ id: string }>(
     databaseUrl,
-    `WITH owner AS (UPDATE users SET factor_since = now() WHERE id = $1 RETURNING id),
+    `WITH owner AS (UPDATE users SET factor_since = created_at WHERE id = $1 RETURNING id),
       codes AS (INSERT INTO recovery_codes (user_id, code_hash) SELECT id, unnest($4::bytea[]) FROM owner)
     INSERT INTO factors (user_id, type, name, created_at, confirmed_at, key_id, secret)
     SELECT id, 'totp', 'Authenticator app', now(), now(), $2, $3 FROM owner RETURNING id`,

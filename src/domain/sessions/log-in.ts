@@ -58,9 +58,9 @@ export function makeLogIn(ports: LogInPorts) {
     const account = await ports.limitGuess(guess, (isKnown, earlier) =>
       proveAccount(ports, request, found, { share: isKnown ? 'known' : 'login', earlier }),
     );
-    // Before a session exists: nobody would hold it if this failed.
-    await renewHash(ports, account, request);
     const opened = await openOrAsk(ports, request, account, device);
+    // After a session, or the question for a factor: either means that the password was right.
+    await renewHash(ports, account, request);
     if ('loginToken' in opened) throw new AuthError('second_factor_required', { secondStep: opened });
     return opened;
   };
