@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
@@ -100,6 +101,7 @@ const COMMANDS: [command: string, more: string[], text: RegExp][] = [
   ['plan', ['--users', '1000'], /replicas/i],
   ['keys list', [], /\.pem {2}unseen/],
   ['keys doctor', [], /^ok /m],
+  ['factors rekey', [], /^0 secrets encrypted/],
   [
     'user create',
     ['ada', '--display-name', 'Ada', '--email', 'ada@example.com'],
@@ -113,6 +115,7 @@ const COMMANDS: [command: string, more: string[], text: RegExp][] = [
   ['user enable', ['ada'], /^enabled$/],
   ['user reset', ['ada'], /^reset_token /],
   ['user tokens', ['ada'], /\b0\b|\bno\b/],
+  ['user factors', ['ada'], /\b0\b|\bno\b/],
   ['user export', ['EXPORT'], /^exported 1 accounts/],
   ['user delete', ['ada', '--yes'], /^deleted, 0 tokens ended$/],
   // The names of a deleted account are reserved.
@@ -150,6 +153,8 @@ test('every command has all that it needs in that pod', { skip: skip || redisMis
     ...variablesIn(makeMounts(scratch(t), secrets), spec, manifests),
     REDIS_PREFIX: redis.prefix,
     NODE_ENV: 'production',
+    // Which the README says how to add.
+    FACTOR_KEYS: randomBytes(32).toString('base64url'),
   };
   t.intercept(process, 'constrainedMemory', { value: () => memoryOf(spec) });
   t.intercept(process, 'stdin', { value: Readable.from(['no token']) });
