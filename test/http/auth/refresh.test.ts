@@ -45,12 +45,13 @@ onAStore('refresh', async (t, env) => {
   await t.test('signs the claims of section 3 of the contract, and no personal data', async (t) => {
     const account = anAccount();
     const pair = await signUp(target, account);
+    const auth_time = Math.floor(Date.parse(pair.user.created_at) / 1000);
     const { access_token: access, refresh_token: token } = pairOf(await refresh(target, pair.refresh_token));
     t.match(headerOf(access), { alg: 'ES256', typ: 'at+jwt', kid: /^[\w-]{43}$/ });
     t.match(headerOf(token), { alg: 'HS256', typ: 'rt+jwt', kid: /^[\w-]+$/ });
     for (const [each, ttl, more] of [
       // RFC 9068 asks for it.
-      [access, 900, { client_id: 'latchkey' }],
+      [access, 900, { client_id: 'latchkey', auth_time }],
       [token, 2_592_000, {}],
     ] as const) {
       const claims = claimsOf(each);
