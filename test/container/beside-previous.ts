@@ -1,6 +1,7 @@
 import type { Test } from 'tap';
-import { anAccount, bearer, type Pair } from '../support/client.ts';
-import { createLimitedOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
+import { anAccount, bearer, claimsOf, type Pair } from '../support/client.ts';
+import { anApp } from '../support/factors.ts';
+import { createLimitedOver, logInOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
 import type { Mail } from '../support/mails.ts';
 import { aRegisteredService, basic } from '../support/registered-service.ts';
 import { sql } from '../support/sql.ts';
@@ -19,12 +20,6 @@ const SCOPE = 'orders:read';
 
 /** What the previous release makes of limited tokens and mailed tokens, of which it knows nothing. */
 export async function besidePrevious(t: Test, { previous, next, databaseUrl, purge }: Versions) {
-  const ask = (url: string, line: string, headers: Record<string, string>, body?: object) => {
-    const [method = '', path = ''] = line.split(' ');
-    const json = { 'content-type': 'application/json' };
-    const init = body ? { headers: { ...headers, ...json }, body: JSON.stringify(body) } : { headers };
-    return fetch(url + path, { method, ...init });
-  };
   const account = anAccount();
   const first = await signUpOver(next, account);
   const [ended, expired] = [
@@ -72,4 +67,60 @@ export async function besidePrevious(t: Test, { previous, next, databaseUrl, pur
   const redemption = { reset_token: mails[0]?.token, password: 'another analytical engine' };
   const redeemed = await ask(next, 'POST /api/auth/password-reset', {}, redemption);
   t.equal(redeemed.status, 401, 'a new password at the previous release voids the token of a mail');
+}
+
+/** What the previous release makes of accounts with a second factor, of which it knows nothing (docs/upgrading.md). */
+export async function factorsBesidePrevious(t: Test, { previous, next, databaseUrl }: Versions) {
+  const account = anAccount();
+  const { access_token: first, user } = await signUpOver(next, account);
+  const answer = async <T>(asked: Promise<Response>, status = 200) => {
+    const response = await asked;
+    t.equal(response.status, status, response.url);
+    return (await response.json()) as T;
+  };
+  const { username, password } = account;
+  const proof = { current_password: password };
+  const setUp = ask(next, 'POST /api/user/factors/totp', bearer(first), proof);
+  const code = anApp((await answer<{ secret: string }>(setUp)).secret);
+  await answer(ask(next, 'POST /api/user/factors/totp/confirm', bearer(first), { code: code() }));
+  const step = await answer<{ login_token: string }>(logInOver(next, username, password), 401);
+  const second = { login_token: step.login_token, code: code(1) };
+  const withFactor = await answer<Pair>(ask(next, 'POST /api/auth/second-factor', {}, second));
+
+  const demanded = async (url: string, { access_token: token }: Pair) =>
+    (await ask(url, 'GET /api/auth/verify?demand_acr=mfa', bearer(token))).status;
+  t.equal(await demanded(next, withFactor), 200);
+  // The previous release logs in by the password alone.
+  const without = await answer<Pair>(logInOver(previous, username, password));
+  t.equal(await verifyOver(next, without.access_token), 200);
+  t.equal(await demanded(next, without), 401);
+  t.equal(await demanded(previous, without), 200, 'the previous release ignores demands');
+  const passwords = { ...proof, new_password: 'an analytical engine' };
+  const change = ask(next, 'POST /api/user/password', bearer(without.access_token), passwords);
+  t.match(await answer(change, 403), { code: 'login_too_old' });
+
+  const refreshed = await answer<Pair>(refreshOver(previous, withFactor.refresh_token));
+  t.equal(await verifyOver(previous, refreshed.access_token), 200, 'nobody is signed out');
+  t.equal(await demanded(next, refreshed), 401, 'the previous release drops the proof');
+  const again = await answer<Pair>(refreshOver(next, refreshed.refresh_token));
+  t.notOk('acr' in claimsOf(again.access_token), 'for good');
+
+  const held = () =>
+    sql(
+      databaseUrl,
+      `SELECT factor_since IS NOT NULL AS since, (SELECT count(*)::int FROM factors WHERE user_id = users.id) AS factors,
+         (SELECT count(*)::int FROM recovery_codes WHERE user_id = users.id) AS codes FROM users WHERE id = $1`,
+      [user.id],
+    );
+  t.strictSame(await held(), [{ since: true, factors: 1, codes: 10 }]);
+  const writer = basic(await aRegisteredService(databaseUrl, 'accounts', ['users.write']));
+  await answer(ask(previous, `DELETE /api/users/${user.id}`, writer));
+  t.strictSame(await held(), [{ since: false, factors: 0, codes: 0 }], 'a deletion erases them');
+}
+
+function ask(url: string, line: string, headers: Record<string, string>, body?: object) {
+  const [method = '', path = ''] = line.split(' ');
+  const json = { 'content-type': 'application/json' };
+  const init = body ? { headers: { ...headers, ...json }, body: JSON.stringify(body) } : { headers };
+  return fetch(url + path, { method, ...init });
 }

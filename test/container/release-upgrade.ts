@@ -10,7 +10,7 @@ import { keyFolder } from '../support/image.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { sql } from '../support/sql.ts';
-import { besidePrevious } from './beside-previous.ts';
+import { besidePrevious, factorsBesidePrevious } from './beside-previous.ts';
 
 /** What runs when this version is rolled out: the commit of the release before it. Here 0.1.0, which was not published. */
 const PREVIOUS = 'aa0991a2';
@@ -46,6 +46,7 @@ export async function upgradeTo(t: Test, image: string): Promise<void> {
     ISSUER: 'https://auth.example.com',
     SIGNING_KEYS_DIR: '/keys/signing',
     REFRESH_TOKEN_SECRET_FILE: '/keys/refresh-token-secret',
+    FACTOR_KEYS: Buffer.alloc(32, 1).toString('base64url'),
   };
   const [previous, next] = [PREVIOUS_IMAGE, image].map((each) =>
     launchIn(t, each, ['--volume', `${conf}:/keys:ro`]),
@@ -63,15 +64,17 @@ export async function upgradeTo(t: Test, image: string): Promise<void> {
     if (oldest) t.equal(await fleet.remove(oldest), 0, 'the replaced replica exited with 0');
     await fleet.renewed(2);
     const [before, after] = fleet.replicas;
-    if (step === 0 && before && after)
-      await besidePrevious(t, {
-        previous: before.url,
-        next: after.url,
-        databaseUrl: DATABASE_URL,
-        purge: async () => {
-          await command(PREVIOUS_IMAGE, 'purge');
-        },
-      });
+    if (step !== 0 || !before || !after) continue;
+    const versions = {
+      previous: before.url,
+      next: after.url,
+      databaseUrl: DATABASE_URL,
+      purge: async () => {
+        await command(PREVIOUS_IMAGE, 'purge');
+      },
+    };
+    await besidePrevious(t, versions);
+    await factorsBesidePrevious(t, versions);
   }
   const what = `upgraded from ${PREVIOUS} with ${applied.length} migrations in ${milliseconds} ms, and rolled back`;
   await assertNoImpact(t, what, fleet);
