@@ -174,7 +174,10 @@ function makeNews(now = () => performance.now()): (reason: string) => boolean {
   };
 }
 
-/** Name and code only: a driver's message may quote a query or a URL. Ours of a key does not, and says which one lacks. */
+/**
+ * Name and code only, because a driver's message may quote a query or a URL. The message of a KeyError is our own, and
+ * names the key that is missing.
+ */
 function reasonOf(cause: unknown): string {
   const { name, code, message } = cause as { name?: string; code?: string; message?: string };
   return name === 'KeyError' ? `${name}: ${message}` : [name, code].filter(Boolean).join(' ');

@@ -186,3 +186,7 @@ export function refuseBody(body: unknown): void {
 export function timestamp(ms: number): string {
   return new Date(ms).toISOString();
 }
+
+/** An example of what stands between the two steps of a login. */
+export const LOGIN_TOKEN =
+  'lkl_AAAAAAAAAAcAAAAAAAAAAAAAAAAAAAAAAAABm3ZkFxgq8sT1bYc9AZr3vJ0pXk2mWq8sT1bYc9AZr3vJ0pXk2m';

@@ -132,7 +132,7 @@ function totpProof(
   return step !== null && step > totp.lastStep ? { type: 'totp', factorId: totp.id, step } : null;
 }
 
-/** Whether the account has it, the commit says that uses it up. */
+/** The commit that uses the code up decides whether the account has it. */
 function recoveryProof(code: string): FactorProof | null {
   const codeHash = hashRecoveryCode(code);
   return codeHash && { type: 'recovery_code', codeHash };

@@ -9,7 +9,7 @@ import { deviceNameOf, userAgentTextOf } from '../caller/user-agent.ts';
 import { operation } from '../openapi/operation.ts';
 import { type TokenPairResponse, PairSchema } from '../token-pair-response.ts';
 import type { Config } from '../../config/config.ts';
-import { Device } from '../schemas.ts';
+import { Device, LOGIN_TOKEN } from '../schemas.ts';
 
 interface SecondFactorRoute {
   completeLogin: CompleteLogin;
@@ -19,9 +19,6 @@ interface SecondFactorRoute {
   noteLogin: NoteLogin;
   config: Pick<Config, 'RATE_LIMIT_LOGIN'>;
 }
-
-const LOGIN_TOKEN =
-  'lkl_AAAAAAAAAAcAAAAAAAAAAAAAAAAAAAAAAAABm3ZkFxgq8sT1bYc9AZr3vJ0pXk2mWq8sT1bYc9AZr3vJ0pXk2m';
 
 const schema = operation({
   operationId: 'completeLogin',

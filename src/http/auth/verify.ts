@@ -215,9 +215,9 @@ function audienceOfQuery({ query, headers }: FastifyRequest): string | null {
 }
 
 /**
- * What the proxy demands of the login. Unlike an audience, a demand of the client's own does no harm, because it can only
- * add to the proxy's. Below the path, the query is its client's and counts for nothing. A slash at the end is no path: a proxy
- * whose address ends in one would demand nothing without anyone noticing.
+ * What the proxy demands of the login. Unlike an audience, a demand of the client's own does no harm, because it can
+ * only add to the proxy's. Below the path, the query is its client's and counts for nothing. A slash at the end is no
+ * path: a proxy whose address ends in one would demand nothing without anyone noticing.
  * @returns null for nothing.
  * @throws AuthError `insufficient_user_authentication` if it is not understood
  */

@@ -2,6 +2,7 @@ import type { ErrorCode, FieldError } from '../../domain/errors.ts';
 import { takenErrors } from '../../domain/users/taken.ts';
 import { oauthMembersOf } from '../oauth-error.ts';
 import { PROBLEM_TYPE, PROBLEMS, problemOf, secondStepMembers } from '../problem.ts';
+import { LOGIN_TOKEN } from '../schemas.ts';
 import type { JsonObject } from './json.ts';
 import type { Described } from './operation.ts';
 
@@ -55,7 +56,7 @@ const EXAMPLE_ERRORS: Partial<Record<ErrorCode, FieldError[]>> = {
 };
 
 const EXAMPLE_SECOND_STEP = {
-  loginToken: 'lkl_AAAAAAAAAAcAAAAAAAAAAAAAAAAAAAAAAAABm3ZkFxgq8sT1bYc9AZr3vJ0pXk2mWq8sT1bYc9AZr3vJ0pXk2m',
+  loginToken: LOGIN_TOKEN,
   methods: ['totp', 'recovery_code'],
   expiresAt: Date.UTC(2026, 0, 2, 3, 4, 5, 678),
 } as const;

@@ -1,9 +1,9 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { SecretBox } from '../../domain/factors/ports.ts';
 import { fromBase32 } from '../../domain/factors/totp.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { ParsedSecret } from '../../domain/users/import-line.ts';
-import { KeyError } from './keys.ts';
+import { KeyError, parseSecrets } from './keys.ts';
 
 /** AES-256. */
 const KEY_BYTES = 32;
@@ -19,15 +19,10 @@ interface FactorKey {
 
 /** Reads FACTOR_KEYS: base64url keys of 32 bytes, comma-separated. @throws KeyError */
 export function parseFactorKeys(text: string): FactorKey[] {
-  const keys = text.split(',').map((part, i) => {
-    const encoded = part.trim();
-    const key = Buffer.from(encoded, 'base64url');
-    // Node's decoder skips invalid characters.
-    if (key.toString('base64url') !== encoded.replace(/=+$/, ''))
-      throw new KeyError(`key ${i + 1} is not base64url`);
+  const keys = parseSecrets(text, 'key').map(({ kid: id, secret: key }, i) => {
     if (key.length !== KEY_BYTES)
       throw new KeyError(`key ${i + 1} has ${key.length} bytes, not ${KEY_BYTES}`);
-    return { id: createHash('sha256').update(key).digest('base64url').slice(0, 16), key };
+    return { id, key };
   });
   if (new Set(keys.map(({ id }) => id)).size < keys.length) throw new KeyError('a key stands there twice');
   return keys;

@@ -62,16 +62,27 @@ function newPair(algorithm: SigningKey['algorithm']) {
 
 /** Reads REFRESH_TOKEN_SECRET: base64url secrets, comma-separated. @throws KeyError */
 export function parseRefreshSecrets(text: string): RefreshSecret[] {
+  const secrets = parseSecrets(text, 'secret');
+  for (const [i, { secret }] of secrets.entries()) {
+    if (secret.length < MIN_SECRET_BYTES)
+      throw new KeyError(`secret ${i + 1} has ${secret.length} bytes, ${MIN_SECRET_BYTES} are needed`);
+  }
+  return secrets;
+}
+
+/**
+ * Reads a setting that holds base64url texts, comma-separated, each with an id that is taken from its hash.
+ * @param what names one of them in messages.
+ * @throws KeyError
+ */
+export function parseSecrets(text: string, what: string): { kid: string; secret: Buffer }[] {
   return text.split(',').map((part, i) => {
     const encoded = part.trim();
     const secret = Buffer.from(encoded, 'base64url');
     // Node's decoder skips invalid characters: without this check, a typo would silently be another secret on one
     // replica.
     if (secret.toString('base64url') !== encoded.replace(/=+$/, ''))
-      throw new KeyError(`secret ${i + 1} is not base64url`);
-    if (secret.length < MIN_SECRET_BYTES) {
-      throw new KeyError(`secret ${i + 1} has ${secret.length} bytes, ${MIN_SECRET_BYTES} are needed`);
-    }
+      throw new KeyError(`${what} ${i + 1} is not base64url`);
     return { kid: createHash('sha256').update(secret).digest('base64url').slice(0, 16), secret };
   });
 }
