@@ -5,8 +5,6 @@ import type { ServerName, Subject } from './subject.ts';
 
 /** A closed loop before the first round: compilers work in it. */
 const WARM_UP_SECONDS = 4;
-/** Logouts take their time from their number, not from the clock. */
-const LONGEST_ROUND = 10;
 
 /** One server under load for some seconds. CPU shares are of one core. */
 export interface Round {
@@ -47,10 +45,10 @@ export async function measureGroup(
   // Rounds of hashes take seconds, so there are half as many: six of the usual eleven.
   const rounds = yardstick === 'scrypt' ? Math.ceil(options.rounds / 2) : options.rounds;
   const seconds = yardstick === 'scrypt' ? options.hashSeconds : options.seconds;
-  const contenders = await contendersOf(subjects, yardstick, rounds + 1);
   // A hash needs no warm-up: it is native code.
-  if (yardstick !== 'scrypt')
-    for (const each of contenders) await runRound(each, Math.min(WARM_UP_SECONDS, 8 * seconds));
+  const warmUp = yardstick === 'scrypt' ? 0 : Math.min(WARM_UP_SECONDS, 8 * seconds);
+  const contenders = await contendersOf(subjects, yardstick, warmUp + rounds * seconds);
+  if (warmUp > 0) for (const each of contenders) await runRound(each, warmUp);
   for (let i = 0; i < rounds; i++) {
     for (const each of i % 2 === 0 ? contenders : contenders.toReversed())
       each.rounds.push(await runRound(each, seconds));
@@ -61,7 +59,7 @@ export async function measureGroup(
 async function contendersOf(
   subjects: readonly Subject[],
   yardstick: Yardstick,
-  rounds: number,
+  seconds: number,
 ): Promise<Contender[]> {
   const contenders = new Map<string, Contender>();
   for (const subject of subjects) {
@@ -70,7 +68,7 @@ async function contendersOf(
     for (const operation of operationsOf(yardstick)) {
       const name = nameOf(subject, operation);
       if (contenders.has(name)) continue;
-      const workload = await subject.workload(operation, rounds);
+      const workload = await subject.workload(operation, seconds);
       contenders.set(name, { name, subject, operation, workload, rounds: [] });
     }
   }
@@ -82,10 +80,9 @@ function nameOf(subject: Subject, operation: Operation): string {
 }
 
 async function runRound({ subject, operation, workload }: Contender, seconds: number): Promise<Round> {
-  workload.begin?.();
   const server = subject.process;
   const before = server.cpuSeconds();
-  const result = await runLoad(server.url, workload.callers, workload.begin ? LONGEST_ROUND : seconds);
+  const result = await runLoad(server.url, workload.callers, seconds);
   const cpu = server.cpuSeconds() - before;
   server.emptyLog();
   if (result.requests === 0) throw new Error(`${subject.name} answered no ${operation}`);

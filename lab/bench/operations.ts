@@ -11,6 +11,7 @@ import {
   verifyRequest,
 } from '../../test/support/generator/requests.ts';
 import type { BareTokens } from '../../test/support/measured-server.ts';
+import { populate } from './population.ts';
 import type { LimitName } from './settings.ts';
 import { PRODUCTION_COST, type World } from './world.ts';
 
@@ -57,8 +58,8 @@ export const CONNECTIONS = 64;
 const VERIFIED = 100;
 /** Sessions that refresh in an open loop: more than are in flight, unless answers take 40 ms. */
 const CHAINS = 192;
-/** Sessions that end in one round. */
-const LOGOUTS = 128;
+/** Sessions that may end in a second: more than one replica can end. */
+const LOGOUTS_PER_SECOND = 6000;
 /** Of these, HASH_CONCURRENCY are hashed at once, and the next ones wait. */
 const HASHING_CONNECTIONS = 4;
 
@@ -67,8 +68,6 @@ export const BARE_SESSIONS = VERIFIED + CONNECTIONS + CHAINS;
 /** Something that a server can be asked for, as a closed loop. */
 export interface Workload {
   callers: Caller[];
-  /** Called before each round. */
-  begin?(): void;
 }
 
 /** The requests of an open loop. */
@@ -101,13 +100,17 @@ function bareRequests(yardstick: Exclude<Yardstick, 'refresh' | 'scrypt'>, { acc
   return access.slice(0, VERIFIED).map((token) => requestText(`GET /${yardstick}`, { token }));
 }
 
-/** The load for the service. @param rounds how often `begin` will be called. */
-export async function serviceWorkload(operation: Operation, world: World, rounds: number): Promise<Workload> {
+/** The load for the service. @param seconds for how long it will run in all. */
+export async function serviceWorkload(
+  operation: Operation,
+  world: World,
+  seconds: number,
+): Promise<Workload> {
   switch (operation) {
     case 'refresh':
       return chains((await world.signUpMany(CONNECTIONS)).map(refreshRequest));
     case 'logout':
-      return logouts(world, rounds);
+      return logouts(world, seconds);
     case 'login':
       return inTurn(await logins(world), HASHING_CONNECTIONS);
     case 'signup':
@@ -169,18 +172,18 @@ function chains(requests: readonly string[]): Workload {
   return { callers };
 }
 
-/** Each session can end once, so a round ends with its share of the sessions. */
-async function logouts(world: World, rounds: number): Promise<Workload> {
-  const pairs = await world.signUpMany(LOGOUTS * rounds);
-  const requests = pairs.map(({ access_token: token }) => requestText('DELETE /api/auth', { token }));
-  let left = 0;
-  const caller = { next: () => (left-- > 0 ? (requests.pop() ?? null) : null) };
-  return {
-    callers: Array.from({ length: CONNECTIONS }, () => caller),
-    begin() {
-      left = LOGOUTS;
-    },
+/** Each session can end once. */
+async function logouts(world: World, seconds: number): Promise<Workload> {
+  const population = await populate(world, Math.ceil(seconds * LOGOUTS_PER_SECOND), { beside: true });
+  const requests = Array.from({ length: population.sessions }, (_, i) =>
+    requestText('DELETE /api/auth', { token: population.mint('access', i) }),
+  );
+  const next = () => {
+    const request = requests.pop();
+    if (request === undefined) throw new Error('no session is left: raise LOGOUTS_PER_SECOND');
+    return request;
   };
+  return { callers: Array.from({ length: CONNECTIONS }, () => ({ next })) };
 }
 
 async function accessTokens(world: World): Promise<string[]> {

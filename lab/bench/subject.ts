@@ -21,7 +21,8 @@ export interface Subject {
   process: ServerProcess;
   /** What it runs for this operation of the service: a bare server runs the yardstick. */
   runs(operation: Operation): string;
-  workload(operation: Operation, rounds: number): Promise<Workload>;
+  /** @param seconds for how long it will run in all. */
+  workload(operation: Operation, seconds: number): Promise<Workload>;
   /** null for an operation that only the closed loop measures. */
   openWorkload(operation: Operation): Promise<OpenWorkload | null>;
 }
@@ -67,7 +68,7 @@ export async function startSubject(
     name,
     process,
     runs: (operation) => operation,
-    workload: (operation, rounds) => serviceWorkload(operation, world, rounds),
+    workload: (operation, seconds) => serviceWorkload(operation, world, seconds),
     openWorkload: (operation) => serviceOpenWorkload(operation, world),
   };
 }

@@ -1,7 +1,7 @@
 import { requestText } from '../../test/support/generator/requests.ts';
 import { sampleOf, type Sample } from '../bench/statistics.ts';
 import type { Bench } from './measure.ts';
-import { populate } from './population.ts';
+import { populate } from '../bench/population.ts';
 import { startReplicas, type Round } from './replicas.ts';
 import { callersOf, sourceOf } from './workloads.ts';
 

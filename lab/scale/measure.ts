@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sampleOf, type Sample } from '../bench/statistics.ts';
 import type { World } from '../bench/world.ts';
-import type { Population } from './population.ts';
+import type { Population } from '../bench/population.ts';
 import { startReplicas, type Idle, type Replicas, type Round } from './replicas.ts';
 import { postgresBetween, type StoreMeter } from './stores.ts';
 import { callersOf, connectionsOf, sourceOf, type Operation } from './workloads.ts';

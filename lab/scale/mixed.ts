@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sampleOf, type Sample } from '../bench/statistics.ts';
 import type { Bench } from './measure.ts';
-import { populate } from './population.ts';
+import { populate } from '../bench/population.ts';
 import { startReplicas, type Round } from './replicas.ts';
 import { callersOf, OPERATIONS, sourceOf, type Operation } from './workloads.ts';
 

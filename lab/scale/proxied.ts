@@ -8,7 +8,7 @@ import { answersHttp } from '../../test/support/server-process.ts';
 import { toolsMissing } from '../../test/support/tools.ts';
 import { eventually } from '../../test/support/until.ts';
 import type { Bench } from './measure.ts';
-import type { Population } from './population.ts';
+import type { Population } from '../bench/population.ts';
 import { startReplicas, type Replicas, type Round } from './replicas.ts';
 import { callersOf, sourceOf } from './workloads.ts';
 

@@ -17,7 +17,7 @@ import { measureBigUser } from './big-user.ts';
 import { measuredCosts, writeCosts } from './costs.ts';
 import { measure, type Bench } from './measure.ts';
 import { measureMixed, MIXED, SMOKE_MIX } from './mixed.ts';
-import { populate } from './population.ts';
+import { populate } from '../bench/population.ts';
 import { measureProxied } from './proxied.ts';
 import {
   committedFigures,

@@ -5,7 +5,7 @@ import {
   requestText,
   verifyRequest,
 } from '../../test/support/generator/requests.ts';
-import { PASSWORD, type Population } from './population.ts';
+import { PASSWORD, type Population } from '../bench/population.ts';
 
 /** A cold refresh is the first one of a session that Redis does not hold. */
 export const OPERATIONS = ['verify', 'refresh', 'cold refresh', 'login'] as const;

@@ -33,9 +33,8 @@ export async function measureBudget(
   const micros: number[] = [];
   const span = { from: 0, to: 0 };
   try {
-    const workload = await serviceWorkload(operation, world, count + 1);
+    const workload = await serviceWorkload(operation, world, (count + 1) * seconds);
     const run = async () => {
-      workload.begin?.();
       const before = server.cpuSeconds();
       const { requests } = await runLoad(server.url, workload.callers, seconds);
       server.emptyLog();

@@ -11,7 +11,7 @@ import { openGate, redisServer } from '../../test/support/redis.ts';
 import { silentLogger, silentOutput } from '../../test/support/silent-log.ts';
 import { sql } from '../../test/support/sql.ts';
 import { aSession, aUser } from '../../test/support/token.ts';
-import { PRODUCTION_COST, type World } from '../bench/world.ts';
+import { PRODUCTION_COST, type World } from './world.ts';
 import { UNOBSERVED } from '../../test/support/unobserved.ts';
 
 type Pair = Extract<TokenType, 'access' | 'refresh'>;
@@ -40,25 +40,27 @@ interface PopulationOptions {
   /** Two sessions each by default. Each cold session has a user of its own beside these. */
   users?: number;
   cold?: number;
+  /** Keeps the world's other users and sessions. By default PostgreSQL forgets them. */
+  beside?: boolean;
 }
 /** The sessions have been refreshed once. Microseconds. */
 const SINCE_LOGIN = 600_000_000;
 const CACHE_TTL = 3600;
 
 /**
- * Fills both stores with sessions, and forgets all earlier ones of this world in PostgreSQL. Rows are inserted by SQL,
- * states by the service's own script. Each user has one known device.
+ * Fills both stores with sessions. Rows are inserted by SQL, states by the service's own script. Each user has one known
+ * device.
  */
 export async function populate(
   world: World,
   sessions: number,
-  { users = Math.ceil(sessions / SESSIONS_PER_USER), cold = 0 }: PopulationOptions = {},
+  { users = Math.ceil(sessions / SESSIONS_PER_USER), cold = 0, beside = false }: PopulationOptions = {},
 ): Promise<Population> {
   const databaseUrl = world.env.DATABASE_URL ?? '';
   const base = Date.now() * 1000;
   const prefix = `user-${base}-`;
   const hash = Buffer.from(await makeScryptHasher(PRODUCTION_COST).hash(PASSWORD));
-  await sql(databaseUrl, 'TRUNCATE users CASCADE');
+  if (!beside) await sql(databaseUrl, 'TRUNCATE users CASCADE');
   const [{ id: firstUser } = { id: '1' }] = await sql<{ id: string }>(
     databaseUrl,
     `WITH added AS (
@@ -73,8 +75,8 @@ export async function populate(
     databaseUrl,
     `INSERT INTO known_devices (user_id, client, last_login_at)
      SELECT id, substr(translate(encode(sha256(id::text::bytea), 'base64'), '+/', '-_'), 1, 22), now()
-     FROM users ORDER BY random()`,
-    [],
+     FROM users WHERE id >= $1 ORDER BY random()`,
+    [firstUser],
   );
   const [{ id: firstToken } = { id: '1' }] = await sql<{ id: string }>(
     databaseUrl,
