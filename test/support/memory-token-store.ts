@@ -215,11 +215,12 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
     settledSince: (since, limit) =>
       promised(() => {
         const from = 'ago' in since ? { at: Date.now() - since.ago, id: Infinity } : since;
-        return [...records.values()]
+        const page = [...records.values()]
           .map((record) => ({ key: keyOf(record), at: settled.get(record.id) ?? -1 }))
           .filter(({ key, at }) => at > from.at || (at === from.at && key.tokenId > from.id))
           .sort((one, other) => one.at - other.at || one.key.tokenId - other.key.tokenId)
           .slice(0, limit);
+        return { keys: page.map(({ key }) => key), last: page.at(-1)?.at ?? 0 };
       }),
 
     saveStates: (tokenStates) =>

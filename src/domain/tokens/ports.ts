@@ -210,10 +210,11 @@ export interface StateWriter {
   saveUses(uses: readonly { tokenId: number; at: number }[]): Promise<void>;
 }
 
-export interface Settled {
-  key: TokenKey;
-  /** Milliseconds since 1970. */
-  at: number;
+/** In the order of time and id. */
+export interface SettledPage {
+  keys: TokenKey[];
+  /** When the last of them was settled, in milliseconds since 1970. */
+  last: number;
 }
 
 /** The outbox of revocations: one commit revokes a record and marks it pending. Its tombstone clears the mark. */
@@ -231,7 +232,7 @@ export interface RevocationStore {
    * Revocations settled in the last `ago` milliseconds, or after the time `at` (ms since 1970) and `id`, by the
    * database's clock; oldest first.
    */
-  settledSince(from: { ago: number } | { at: number; id: number }, limit: number): Promise<Settled[]>;
+  settledSince(from: { ago: number } | { at: number; id: number }, limit: number): Promise<SettledPage>;
 }
 
 export type ChangedUser = UserChange & { user: User };

@@ -2,7 +2,7 @@ import type { TokenKey } from '../principal.ts';
 import type { Clock } from '../clock.ts';
 import type { RevocationFeed } from '../feed/ports.ts';
 import type { TokenStateStore } from './token-state-store.ts';
-import type { ChangedUser, ChangedUsers, RevocationStore, Settled } from './ports.ts';
+import type { ChangedUser, ChangedUsers, RevocationStore, SettledPage } from './ports.ts';
 
 interface RevocationPorts {
   revocations: RevocationStore;
@@ -31,12 +31,11 @@ export function makeRevocations({ revocations, tokenStates, feed, users, clock }
   async function renew(ms: number, also?: (keys: readonly TokenKey[]) => Promise<void>): Promise<void> {
     let from: { ago: number } | { at: number; id: number } | null = { ago: ms };
     while (from) {
-      const page = await revocations.settledSince(from, PAGE);
-      const keys = page.map(({ key }) => key);
+      const { keys, last }: SettledPage = await revocations.settledSince(from, PAGE);
       await tokenStates.revokeAll(keys);
       await also?.(keys);
-      const last: Settled | undefined = page.length === PAGE ? page.at(-1) : undefined;
-      from = last ? { at: last.at, id: last.key.tokenId } : null;
+      const end = keys[PAGE - 1];
+      from = end ? { at: last, id: end.tokenId } : null;
     }
   }
 

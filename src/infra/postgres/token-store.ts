@@ -162,8 +162,9 @@ const REVOKE_MANY = prepare(`
   ), judged AS (
     SELECT place, given.id, CASE
       WHEN EXISTS (
+          -- By id: a user may have very many tokens.
           SELECT FROM tokens
-          WHERE id IN (given.id, caller) AND user_id = given.user_id AND id NOT IN (SELECT id FROM held))
+          WHERE id IN (given.id, caller) AND user_id + 0 = given.user_id AND id NOT IN (SELECT id FROM held))
         OR caller <> 0 AND EXISTS (
           SELECT FROM users WHERE id = given.user_id AND id NOT IN (SELECT id FROM owners)) THEN 'locked'
       WHEN caller <> 0 AND owners.disabled_at IS NOT NULL THEN 'caller disabled'

@@ -30,7 +30,7 @@ const MARGIN = 10;
 const BATCH = 1000;
 
 type Kind = 'token' | 'theft' | 'user' | 'covered' | UserEventType;
-type Item = [kind: Kind, userId: number, number: number];
+type Item = `${Kind}:${number}:${number}`;
 
 /** The feed as a stream in Redis. All replicas run the same script (lua/feed.lua). */
 export function makeRedisRevocationFeed(
@@ -48,22 +48,21 @@ export function makeRedisRevocationFeed(
   };
   const add = async (items: Item[]) => {
     for (let i = 0; i < items.length; i += BATCH) {
-      const batch = items.slice(i, i + BATCH).flat();
-      read(await scripts.feedUngated(argumentsOf(['', '', '', 0, ...batch])));
+      read(await scripts.feedUngated(argumentsOf(['', '', '', 0, ...items.slice(i, i + BATCH)])));
     }
   };
-  const itemsOf = (kind: Item[0], keys: readonly TokenKey[]) =>
-    keys.map(({ userId, tokenId }): Item => [kind, userId, tokenId]);
+  const itemsOf = (kind: Kind, keys: readonly TokenKey[]) =>
+    keys.map(({ userId, tokenId }): Item => `${kind}:${userId}:${tokenId}`);
 
   return {
     publish: (keys) => add(itemsOf('token', keys)),
     publishUnrecorded: (keys) => add(itemsOf('theft', keys)),
-    publishUser: ({ userId, before }, keys) => add([['user', userId, before], ...itemsOf('covered', keys)]),
+    publishUser: ({ userId, before }, keys) => add([`user:${userId}:${before}`, ...itemsOf('covered', keys)]),
 
     publishChanges: (changes) =>
       add(
         changes.flatMap(({ user: { id, version = 0 }, status }) =>
-          eventTypesOf(status).map((type): Item => [type, id, version]),
+          eventTypesOf(status).map((type): Item => `${type}:${id}:${version}`),
         ),
       ),
 

@@ -6,7 +6,7 @@ import type { Observe } from '../../telemetry/observe.ts';
 import type { StoreOperation } from '../../telemetry/outcomes.ts';
 import type { StoreError } from '../../telemetry/store-cause.ts';
 import { makeBatch } from '../turn.ts';
-import { failureOf, orUnavailable, unavailable } from './connection/errors.ts';
+import { causeOf, failureOf, orUnavailable, unavailable } from './connection/errors.ts';
 import type { ConnectionEpoch, ReplayGate } from './connection/replay-gate.ts';
 import type {
   Argument,
@@ -90,8 +90,10 @@ export interface ScriptClient {
   reserve: (args: Arguments) => Promise<{ earlier: number } | { freeIn: number }>;
   /** Even if the gate is closed. */
   release: (args: Arguments) => Promise<void>;
-  /** Even if the gate is closed, once for each list. Measures no latency, and counts one failure at most. */
-  runEachUngated: (script: 'putUser' | 'revoke', lists: readonly Arguments[]) => Promise<void>;
+  /** As `revoke`, even if the gate is closed. Measures no latency, and counts one failure at most. */
+  revokeUngated: ScriptClient['revoke'];
+  /** Even if the gate is closed, a call for each list. Measures no latency, and counts one failure at most. */
+  putUsersUngated: (lists: readonly Arguments[]) => Promise<void>;
 }
 
 export function makeScriptClient(
@@ -157,7 +159,7 @@ export function makeScriptClient(
         return await send(items);
       } catch (error) {
         // REDIS_URL names a node of a cluster, which serves all slots. Redis has run nothing.
-        if (codeOf(error as AuthError) !== 'CROSSSLOT' || items.length === 1) throw error;
+        if (codeOf(error) !== 'CROSSSLOT' || items.length === 1) throw error;
         sharesCalls = false;
       }
     }
@@ -193,10 +195,14 @@ export function makeScriptClient(
     return lists.map(({ length }) => uses.slice(next, (next += length)));
   });
 
-  async function revoke(tokenKeys: readonly string[], rest: Arguments): Promise<void> {
+  async function revokeBy(
+    send: (args: Arguments) => Promise<unknown>,
+    tokenKeys: readonly string[],
+    rest: Arguments,
+  ): Promise<void> {
     const calls = chunksOf(tokenKeys, MAX_REVOKED).map((some) =>
       inOneCall(some, async (names) => {
-        await ask('revoke', [names.length, ...names, ...rest]);
+        await send([names.length, ...names, ...rest]);
         return [];
       }),
     );
@@ -217,7 +223,7 @@ export function makeScriptClient(
     preparePut: async (userKey) => Number(await ask('preparePut', [userKey])),
     put: async (args) => (await ask('put', args)) === 1,
     putUser: async (args) => void (await ask('putUser', args)),
-    revoke,
+    revoke: (...args) => revokeBy((sent) => ask('revoke', sent), ...args),
     lastUses,
     clock: (key) => ask('clock', [key]),
     feed: (args) => ask('feed', args),
@@ -227,8 +233,13 @@ export function makeScriptClient(
       return reply[0] === 1 ? { earlier: reply[1] } : { freeIn: reply[1] };
     },
     release: async (args) => void (await askUngated('release', args)),
-    async runEachUngated(script, lists) {
-      await orUnavailable(Promise.all(lists.map((args) => run(script, args))), failed);
+    revokeUngated: (...args) =>
+      orUnavailable(
+        revokeBy((sent) => run('revoke', sent), ...args),
+        failed,
+      ),
+    async putUsersUngated(lists) {
+      await orUnavailable(Promise.all(lists.map((args) => run('putUser', args))), failed);
     },
   };
 }
@@ -246,8 +257,8 @@ function chunksOf<Item>(items: readonly Item[], size: number): (readonly Item[])
   );
 }
 
-function codeOf({ cause }: AuthError): string | undefined {
-  return (cause as StoreError | undefined)?.code;
+function codeOf(error: unknown): string | undefined {
+  return error instanceof AuthError ? (error.cause as StoreError | undefined)?.code : causeOf(error).code;
 }
 
 /** A reply of a script: the outcome, then fields by position as its header lists them. */

@@ -74,15 +74,12 @@ export function makeRedisTokenStates(
     },
 
     putUser: (user) => scripts.putUser(userArguments(user)),
-    putUsers: (users) => scripts.runEachUngated('putUser', users.map(userArguments)),
+    putUsers: (users) => scripts.putUsersUngated(users.map(userArguments)),
     revoke: (...revoked) => scripts.revoke(revoked.map(keys.token), [tombstoneTtl, '1']),
     noteEnded: (key) => scripts.revoke([keys.token(key)], [NOTE_TTL, '1', 'note']),
 
     revokeAll: (revoked, kind = 'revoked') =>
-      scripts.runEachUngated(
-        'revoke',
-        revoked.map((key) => [1, keys.token(key), tombstoneTtl, kind === 'reused' ? 'reused' : '1']),
-      ),
+      scripts.revokeUngated(revoked.map(keys.token), [tombstoneTtl, kind === 'reused' ? 'reused' : '1']),
 
     async lastUses(userId, tokenIds) {
       const uses = new Map<number, number>();

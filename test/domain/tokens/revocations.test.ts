@@ -184,7 +184,7 @@ test('a sweep and a renewal go on until a page is not full', async (t) => {
         asked.push(from);
         const after = 'id' in from ? from.id : 0;
         const page = keys.slice(after, after + limit);
-        return Promise.resolve(page.map((key) => ({ key, at: key.tokenId * 10 })));
+        return Promise.resolve({ keys: page, last: (page.at(-1)?.tokenId ?? 0) * 10 });
       },
     },
     tokenStates: aStore(),

@@ -173,7 +173,7 @@ test('a session rotated here and revoked elsewhere gets its tombstone, which is 
   await tokens.revoke(key.userId, key.tokenId, Date.now());
   await writeBehind.flush();
   t.equal((await tokenStates.checkAccess(key, 5e6)).outcome, 'revoked');
-  t.match(await revocations.settledSince({ ago: 60_000 }, 10), [{ key }]);
+  t.match(await revocations.settledSince({ ago: 60_000 }, 10), { keys: [key] });
 });
 
 test('the lag is the age of the oldest waiting entry, also during a write and after its failure', async (t) => {

@@ -42,20 +42,21 @@ onEveryRecords(
       number,
     ];
     for (const key of keys.slice(0, 3)) await tokens.revoke(key.userId, key.tokenId, 1000);
-    t.strictSame(await revocations.settledSince({ at: 0, id: 0 }, 10), [], 'revoked, and pending');
+    const since = (from: { ago: number } | { at: number; id: number }, limit = 10) =>
+      revocations.settledSince(from, limit);
+    const nothing = { keys: [], last: 0 };
+    t.strictSame(await since({ at: 0, id: 0 }), nothing, 'revoked, and pending');
     await revocations.settle([third]);
     await setTimeout(2);
     await revocations.settle([second, first, live]);
-    const all = await revocations.settledSince({ ago: 60_000 }, 10);
-    t.strictSame(
-      all.map(({ key }) => key.tokenId),
-      [third, first, second],
-    );
-    const page = await revocations.settledSince({ at: all[0]?.at ?? 0, id: third }, 1);
-    t.strictSame(page, [all[1]]);
-    t.strictSame(await revocations.settledSince({ at: all[2]?.at ?? 0, id: second }, 10), []);
+    const all = await since({ ago: 60_000 });
+    t.strictSame(all.keys, [keys[2], keys[0], keys[1]]);
+    const { last } = await since({ ago: 60_000 }, 1);
+    t.ok(last < all.last);
+    t.strictSame(await since({ at: last, id: third }, 1), { keys: [keys[0]], last: all.last });
+    t.strictSame(await since({ at: all.last, id: second }), nothing);
     await setTimeout(2);
     await revocations.settle([third]);
-    t.match((await revocations.settledSince({ ago: 60_000 }, 10)).at(-1), { key: keys[2] }, 'set again');
+    t.strictSame((await since({ ago: 60_000 })).keys, [keys[0], keys[1], keys[2]], 'set again');
   },
 );

@@ -46,6 +46,31 @@ test('every key of a user shares its hash tag and none stays for ever', { skip: 
   }
 });
 
+test(
+  'a renewal writes only the tombstones that are gone, not ours, or have lost a tenth of their time',
+  { skip: redisMissing },
+  async (t) => {
+    const { tokenStates, redis, prefix } = await open(t);
+    const keys = [11, 12, 13, 14, 15].map((tokenId) => ({ userId: 7, tokenId }));
+    const names = keys.map(({ tokenId }) => `${prefix}{7}:t:${tokenId}`);
+    const [kept = '', aged = '', gone = '', other = '', stolen = ''] = names;
+    await tokenStates.revokeAll(keys);
+    const ttl = 2 * CACHE_TTL;
+    await redis.expire(kept, 0.95 * ttl);
+    await redis.expire(aged, 0.85 * ttl);
+    await redis.del(gone, other);
+    await redis.set(other, 'no hash');
+    await redis.hset(stolen, 'revoked', 'reused');
+    await redis.expire(stolen, 0.95 * ttl);
+    await tokenStates.revokeAll(keys);
+    t.ok((await redis.ttl(kept)) <= 0.95 * ttl, 'not written');
+    for (const name of [aged, gone, other, stolen]) {
+      t.equal(await redis.hget(name, 'revoked'), '1');
+      t.ok((await redis.ttl(name)) > 0.95 * ttl, 'written');
+    }
+  },
+);
+
 /** How long the user's key still lives is a whole number of seconds in (from, to]. */
 async function assertTtl(t: Test, redis: Redis, name: string, from: number, to: number): Promise<void> {
   const ttl = await redis.ttl(name);

@@ -9,7 +9,7 @@
     ARGV[4] seconds within which an event is not added twice
     ARGV[5], ARGV[6] a renewal: revoked between this many seconds ago and this many; '' for none
     ARGV[7] read the events after this number, '' for none   ARGV[8] the most events to return
-    ARGV[9...] in threes: kind, user, number
+    ARGV[9...] 'KIND:USER:NUMBER' each
       'token' revoked on record   'theft' not on record yet   'user' all tokens up to this number   'covered' needs no event
       'user_…' a user's version: the kind is the event's type
   Output:
@@ -39,15 +39,15 @@ end
 
 local before = last
 if #ARGV > 8 then redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[4]) end
-for i = 9, #ARGV, 3 do
-  local kind, user, number = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+for i = 9, #ARGV do
   -- A theft that is now on record is added again: earlier snapshots did not hold it.
-  local name = table.concat({ kind == 'covered' and 'token' or kind, user, number }, ':')
+  local name, isCovered = string.gsub(ARGV[i], '^covered:', 'token:')
   if not redis.call('ZSCORE', KEYS[3], name) then
     redis.call('ZADD', KEYS[3], now, name)
-    if kind ~= 'covered' then
+    if isCovered == 0 then
       last = last + 1
-      redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[3], string.format('%.0f-0', last), kind, user .. ':' .. number)
+      local kind, key = string.match(name, '^(.-):(.+)$')
+      redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[3], string.format('%.0f-0', last), kind, key)
     end
   end
 end

@@ -9,9 +9,17 @@
     nothing
   Errors: none of its own
 ]]
+local function isKept(key)
+  -- The key may hold anything: an error is no tombstone.
+  local revoked = redis.pcall('HGET', key, 'revoked')
+  if ARGV[3] == 'note' then return type(revoked) == 'string' end
+  -- Renewals come each second. They write, and so replicate, only what is missing or has lost a tenth of its time.
+  return revoked == ARGV[2] and redis.call('TTL', key) > 0.9 * ARGV[1]
+end
+
 local revoked = {}
 for _, key in ipairs(KEYS) do
-  if ARGV[3] ~= 'note' or not redis.call('HMGET', key, 'revoked')[1] then
+  if not isKept(key) then
     -- Redis at its limit of memory lets a script write on that has freed something: tombstones for states, but no note.
     if redis.call('EXISTS', key) == 1 then redis.call('DEL', key) end
     revoked[#revoked + 1] = key
