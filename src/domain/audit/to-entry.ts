@@ -34,7 +34,7 @@ export function toEntry(kind: Kind, event: AuditEvent, from: Sourced, time: numb
   const { event: name, ...fields } = event;
   const { source } = from;
   const values: Readonly<Record<string, unknown>> = fields;
-  const isActor = (field: string) => field === 'serviceId' && kind.actor === 'service';
+  const { subject, details } = sortedFields(kind, values);
   return {
     log: 'audit',
     time: new Date(time).toISOString(),
@@ -42,12 +42,12 @@ export function toEntry(kind: Kind, event: AuditEvent, from: Sourced, time: numb
     severity: kind.severity,
     outcome: kind.outcome ?? (values.outcome as Entry['outcome']),
     actor: actorOf(kind, values, source, self),
-    subject: inSnakeCase(values, (field) => field in SUBJECTS && !isActor(field)),
+    subject,
     token_id: typeof values.tokenId === 'number' ? values.tokenId : null,
     address: source.address,
     user_agent: source.userAgent,
     request_id: source.requestId,
-    details: inSnakeCase(values, (field) => !ENVELOPE_FIELDS.includes(field)),
+    details,
   };
 }
 
@@ -73,25 +73,24 @@ function actorOf(
   }
 }
 
-function inSnakeCase(
-  values: Readonly<Record<string, unknown>>,
-  isWanted: (field: string) => boolean,
-): Record<string, unknown> {
-  const wanted = Object.entries(values).filter(([field, value]) => isWanted(field) && value !== undefined);
-  return Object.fromEntries(
-    wanted.flatMap(([field, value]) =>
-      Array.isArray(value)
-        ? [
-            [memberOf(field), value.slice(0, MAX_TOKEN_IDS)],
-            ['count', value.length],
-          ]
-        : [[memberOf(field), value]],
-    ),
-  );
-}
-
-function memberOf(field: string): string {
-  return SUBJECTS[field] ?? snakeCase(field);
+/** The members of `subject` and `details`. */
+function sortedFields(kind: Kind, values: Readonly<Record<string, unknown>>) {
+  const subject: Record<string, unknown> = {};
+  const details: Record<string, unknown> = {};
+  for (const [field, value] of Object.entries(values)) {
+    if (value === undefined) continue;
+    const member = SUBJECTS[field];
+    if (member !== undefined) {
+      const isActor = field === 'serviceId' && kind.actor === 'service';
+      if (!isActor) subject[member] = value;
+    } else if (Array.isArray(value)) {
+      details[snakeCase(field)] = value.slice(0, MAX_TOKEN_IDS);
+      details.count = value.length;
+    } else if (!ENVELOPE_FIELDS.includes(field)) {
+      details[snakeCase(field)] = value;
+    }
+  }
+  return { subject, details };
 }
 
 export function snakeCase(name: string): string {

@@ -183,6 +183,7 @@ export function makeCreateLongLived(ports: CreateLongLivedPorts) {
     const { maxAge, errors } = lifetimeOf(asked.expiresIn);
     if (!name.ok) errors.unshift(fieldError('/name', name));
     if (!scopes.ok) errors.push(fieldError('/scopes', scopes));
+    // Stryker disable next-line ConditionalExpression,LogicalOperator: `errors` has both, which the types cannot know
     if (!name.ok || !scopes.ok || errors.length > 0) throw invalid(errors);
     const limited = { scopes: scopes.value, audience: await targetOf(asked.audience) };
     const token = { name: name.value, kid, maxAge, limited };

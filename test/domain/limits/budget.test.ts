@@ -41,6 +41,7 @@ test('a refusal does not count, unless it tells that a name is taken', async (t)
     new TypeError('a fault'),
     new AuthError('username_taken'),
     new AuthError('email_taken'),
+    new AuthError('external_id_taken'),
   ];
   for (const error of errors) t.equal(counts(error), true, String(error));
   t.equal(counts(new AuthError('too_many_tokens')), false);

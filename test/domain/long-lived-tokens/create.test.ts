@@ -207,7 +207,21 @@ test('the lifetime of a limited token', async (t) => {
     t.equal(await lifetime(longest), longest);
     t.equal(await lifetime(60), 60);
     for (const expiresIn of [59, 0, -60, longest + 1, 1e300])
-      await t.rejects(ask({ expiresIn }), { code: 'validation_failed', errors: [{ path: '/expires_in' }] });
+      await t.rejects(ask({ expiresIn }), {
+        code: 'validation_failed',
+        errors: [
+          { path: '/expires_in', code: 'out_of_range', message: `must be from 60 to ${longest} seconds` },
+        ],
+      });
+  }
+  for (const maxAge of [60, 59]) {
+    const { ask } = await aService({ maxAge });
+    t.ok(await ask());
+    const message = 'must be missing: no token lives longer than 59 seconds here';
+    if (maxAge === 60) t.ok(await ask({ expiresIn: 60 }));
+    await t.rejects(ask({ expiresIn: 61 }), {
+      errors: [maxAge === 60 ? { code: 'out_of_range' } : { code: 'not_allowed', message }],
+    });
   }
   const { clock, ask } = await aService();
   clock.distrust();

@@ -95,6 +95,8 @@ test('a code opens the session with the step that it uses up, within the limit o
     ]);
     t.strictSame(events, []);
   }
+  const { step, attempt } = aService({ account: { codesLeft: 0 } });
+  t.match(await attempt(codeOf(SECRET, step)), { tokenId: 11 }, 'without recovery codes');
 });
 
 test('a recovery code counts for the network alone, and its use is on record', async (t) => {
@@ -145,7 +147,10 @@ test('a login token is void after what voids the password', async (t) => {
   }
   const { attempt } = aService();
   await t.rejects(attempt(CODE, { loginToken: 'other' }), { code: 'invalid_login_token' });
-  await t.rejects(attempt(CODE, { device: '' }), { code: 'validation_failed' });
+  await t.rejects(attempt(CODE, { device: '' }), {
+    code: 'validation_failed',
+    errors: [{ path: '/device' }],
+  });
   for (const fault of [null, new AuthError('invalid_credentials', { reason: 'password' })]) {
     const late = aService({ fault });
     await t.rejects(late.attempt(CODE), { code: 'invalid_login_token' }, 'also under the lock');

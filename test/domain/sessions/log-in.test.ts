@@ -26,6 +26,9 @@ interface Given {
   /** SESSION_MAX_AGE in seconds; 0 for none. */
   maxAge?: number;
   codesLeft?: number;
+  hasTotp?: boolean;
+  /** Whether the account was deleted after the password was checked. */
+  isGone?: boolean;
   /** The step that answers 503. */
   away?: 'hash' | 'replaceHash' | 'revoke' | 'now' | 'remember' | 'limit' | 'factors';
   fault?: Error;
@@ -38,6 +41,8 @@ function aService({
   maxSessions = 100,
   maxAge = 0,
   codesLeft = 10,
+  hasTotp = true,
+  isGone = false,
   away,
   fault,
 }: Given = {}) {
@@ -77,8 +82,8 @@ function aService({
       },
     },
     knownDevices: {
-      remember: async (userId, caller) => {
-        await step(`remember ${userId} ${caller}`, away === 'remember');
+      remember: async (userId, caller, withFactor) => {
+        await step(`remember ${userId} ${caller}${withFactor ? ', with a factor' : ''}`, away === 'remember');
       },
     },
     lifetimes: { accessToken: 900, refreshToken: 3600, session: maxAge },
@@ -103,9 +108,10 @@ function aService({
     factors: {
       findAccount: async (userId) => {
         await step('find factors', away === 'factors');
+        if (isGone) return null;
         const factor = { userId, passwordVersion: 0, disabled, enabledAt: 0, knownCallers: [] };
         const totp = { id: 3, sealed: { keyId: '', secret: new Uint8Array() }, lastStep: 0 };
-        return { ...factor, totp, codesLeft };
+        return { ...factor, totp: hasTotp ? totp : null, codesLeft };
       },
     },
     loginTokens: { issue: (proof) => JSON.stringify(proof) },
@@ -152,7 +158,7 @@ function aService({
       from: NO_REQUEST,
       ...request,
     });
-  return { clock, ada, tokens, tokenStates, events, done, guesses, turns, attempt };
+  return { clock, ada, tokens, tokenStates, events, done, guesses, turns, openSession, attempt };
 }
 
 test('a login opens a session, in the record and in the fast store', async (t) => {
@@ -302,27 +308,49 @@ test('a hash with old parameters is renewed after the session opens; others stay
 });
 
 test('an account with a second factor is asked for it, which is no failure of the password', async (t) => {
-  for (const [codesLeft, methods] of [
-    [10, ['totp', 'recovery_code']],
-    [0, ['totp']],
+  for (const [given, methods] of [
+    [{}, ['totp', 'recovery_code']],
+    [{ codesLeft: 0 }, ['totp']],
+    [{ hasTotp: false }, ['recovery_code']],
   ] as const) {
-    const { clock, tokens, events, done, attempt } = aService({ codesLeft });
+    const { clock, tokens, events, done, attempt } = aService(given);
     tokens.addFactor(1);
     const refusal: unknown = await attempt().catch((error: unknown) => error);
     const issuedAt = clock.now();
-    t.match(refusal, {
-      code: 'second_factor_required',
-      secondStep: {
-        loginToken: JSON.stringify({ userId: 1, passwordVersion: 0, enabledAt: 0, issuedAt }),
-        methods,
-        expiresAt: issuedAt + 300_000,
+    const { code, secondStep } = refusal as AuthError;
+    t.strictSame(
+      { code, secondStep },
+      {
+        code: 'second_factor_required',
+        secondStep: {
+          loginToken: JSON.stringify({ userId: 1, passwordVersion: 0, enabledAt: 0, issuedAt }),
+          methods,
+          expiresAt: issuedAt + 300_000,
+        },
       },
-    });
+    );
     t.strictSame(done, ['find ada', 'check old', 'right', 'now', 'find factors', ...RENEWED]);
     t.strictSame(events, [{ event: 'login.factor_asked', userId: 1 }]);
     t.strictSame(await tokens.list(1), []);
     await t.rejects(attempt({ password: 'analytical engine' }), { code: 'invalid_credentials' });
   }
+  const { tokens, attempt } = aService({ isGone: true });
+  tokens.addFactor(1);
+  await t.rejects(attempt(), { code: 'invalid_credentials' }, 'deleted meanwhile');
+});
+
+test('a session that a factor opened says so, and its device is known with it', async (t) => {
+  const { tokens, events, done, openSession } = aService();
+  tokens.addFactor(1);
+  const password = { userId: 1, passwordVersion: 0, enabledAt: 0 };
+  const login = { password, device: 'Phone', caller: 'home', from: NO_REQUEST };
+  const grant = await openSession({ ...login, factor: { type: 'totp', factorId: 3, step: 5 } });
+  t.match(grant, { withFactor: true });
+  t.strictSame(events, [{ event: 'session.created', userId: 1, tokenId: grant?.tokenId, method: 'totp' }]);
+  t.equal(done.at(-1), 'remember 1 home, with a factor');
+  const plain = aService();
+  t.match(await plain.openSession({ ...login, factor: null }), { withFactor: false });
+  t.equal(plain.done.at(-1), 'remember 1 home');
 });
 
 test('a factor that is added between password check and session is asked for too', async (t) => {

@@ -3,10 +3,14 @@ import { CLOCK_TOLERANCE } from '../../../src/domain/clock.ts';
 import {
   hasExpired,
   isLongExpired,
+  isLongLived,
+  lifetimesOf,
+  limitedClaims,
   longLivedClaims,
   longLivedExpiry,
   pairClaims,
   readClaims,
+  readLimits,
   readServiceClaims,
   sessionExpiry,
   usedSince,
@@ -61,6 +65,43 @@ test('a long-lived token has no generation, and an expiry only on request', (t) 
   t.strictSame(expiring, { ...claims, exp: IAT + 60 });
   const read = { userId: 7, tokenId: 12, generation: 0, expiresAt: IAT + 60, ...NO_FACTOR };
   t.strictSame(readClaims({ ...expiring }, 'llt'), read);
+  t.end();
+});
+
+test('lifetimes are the settings of their names', (t) => {
+  const config = { ACCESS_TOKEN_TTL: 900, REFRESH_TOKEN_TTL: 2_592_000, SESSION_MAX_AGE: 7 };
+  t.strictSame(lifetimesOf(config), { ...lifetimes, session: 7 });
+  t.end();
+});
+
+test('a limited token says what it may do, and always expires', (t) => {
+  const limits = { scopes: ['orders:read', 'billing'], audience: 'orders' };
+  const at = { createdAt: 1_795_000_000_999, expiresAt: 1_795_000_060_999 };
+  const claims = limitedClaims({ userId: 7, tokenId: 12, ...at, ...limits });
+  t.strictSame(claims, {
+    ...{ sub: '7', sid: 12, jti: '12', iat: IAT, exp: IAT + 60 },
+    aud: 'orders#limited',
+    scope: 'orders:read billing',
+  });
+  t.strictSame(readLimits(claims), limits);
+  for (const other of [
+    { aud: 'orders' },
+    { aud: ['orders#limited'] },
+    { aud: undefined },
+    { aud: 'orders#limited#limited' },
+    { scope: undefined },
+    { scope: '' },
+    { scope: 'orders:read  billing' },
+  ])
+    t.equal(readLimits({ ...claims, ...other }), null, JSON.stringify(other));
+  const { aud: _aud, scope: _scope, exp: _exp, ...endless } = claims;
+  t.match(readClaims({ ...endless, exp: IAT + 60 }, 'limited'), { tokenId: 12, expiresAt: IAT + 60 });
+  t.equal(readClaims(endless, 'limited'), null);
+  t.match(readClaims(endless, 'llt'), { tokenId: 12, expiresAt: null });
+  t.strictSame((['limited', 'llt', 'access', 'refresh', 'exchanged'] as const).map(isLongLived), [
+    ...[true, true],
+    ...[false, false, false],
+  ]);
   t.end();
 });
 
@@ -144,6 +185,8 @@ test('claims of another shape are refused', (t) => {
       { 0: 'pwd', 1: 'otp', 2: 'mfa', length: 3 },
     ],
   };
+  const { auth_time: _time, amr: _amr, ...acrAlone } = access;
+  t.equal(readClaims(acrAlone, 'access'), null, 'acr alone');
   t.strictSame(Object.keys(spoilt).sort(), Object.keys(access).sort(), 'every claim');
   for (const [claim, values] of Object.entries(spoilt)) {
     for (const value of values) {

@@ -99,7 +99,7 @@ test('each field that is refused is named, and costs nothing', async (t) => {
     message: 'is required with username and email',
   };
   const expected: [Promise<unknown>, object[]][] = [
-    [attempt({}), [{ path: '', message: 'must have name, username or email' }]],
+    [attempt({}), [{ path: '', code: 'required', message: 'must have name, username or email' }]],
     [attempt({ username: 'admin' }), [{ path: '/username' }, required]],
     [attempt({ email: 'c@example.com', name: 'Countess' }), [required]],
     [
