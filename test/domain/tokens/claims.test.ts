@@ -79,7 +79,11 @@ test('a limited token says what it may do, and always expires', (t) => {
   const at = { createdAt: 1_795_000_000_999, expiresAt: 1_795_000_060_999 };
   const claims = limitedClaims({ userId: 7, tokenId: 12, ...at, ...limits });
   t.strictSame(claims, {
-    ...{ sub: '7', sid: 12, jti: '12', iat: IAT, exp: IAT + 60 },
+    sub: '7',
+    sid: 12,
+    jti: '12',
+    iat: IAT,
+    exp: IAT + 60,
     aud: 'orders#limited',
     scope: 'orders:read billing',
   });
@@ -94,14 +98,12 @@ test('a limited token says what it may do, and always expires', (t) => {
     { scope: 'orders:read  billing' },
   ])
     t.equal(readLimits({ ...claims, ...other }), null, JSON.stringify(other));
-  const { aud: _aud, scope: _scope, exp: _exp, ...endless } = claims;
-  t.match(readClaims({ ...endless, exp: IAT + 60 }, 'limited'), { tokenId: 12, expiresAt: IAT + 60 });
+  const endless = { ...claims, exp: undefined };
+  t.match(readClaims({ ...claims }, 'limited'), { tokenId: 12, expiresAt: IAT + 60 });
   t.equal(readClaims(endless, 'limited'), null);
   t.match(readClaims(endless, 'llt'), { tokenId: 12, expiresAt: null });
-  t.strictSame((['limited', 'llt', 'access', 'refresh', 'exchanged'] as const).map(isLongLived), [
-    ...[true, true],
-    ...[false, false, false],
-  ]);
+  for (const type of ['limited', 'llt'] as const) t.equal(isLongLived(type), true, type);
+  for (const type of ['access', 'refresh', 'exchanged'] as const) t.equal(isLongLived(type), false, type);
   t.end();
 });
 
@@ -185,8 +187,7 @@ test('claims of another shape are refused', (t) => {
       { 0: 'pwd', 1: 'otp', 2: 'mfa', length: 3 },
     ],
   };
-  const { auth_time: _time, amr: _amr, ...acrAlone } = access;
-  t.equal(readClaims(acrAlone, 'access'), null, 'acr alone');
+  t.equal(readClaims({ ...access, auth_time: undefined, amr: undefined }, 'access'), null, 'acr alone');
   t.strictSame(Object.keys(spoilt).sort(), Object.keys(access).sort(), 'every claim');
   for (const [claim, values] of Object.entries(spoilt)) {
     for (const value of values) {
