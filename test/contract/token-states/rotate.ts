@@ -137,6 +137,8 @@ export function rotateContract(contract: Contract): void {
     await expectOutcome('reused');
     await tokenStates.revokeAll([key], 'reused');
     await expectOutcome('reused');
+    await tokenStates.noteEnded(key);
+    await expectOutcome('reused');
     await tokenStates.revoke(key);
     await expectOutcome('revoked');
     await tokenStates.revokeAll([key], 'reused');
