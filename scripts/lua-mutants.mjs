@@ -84,12 +84,12 @@ const HARMLESS = [
     "redis.call('SET', KEYS[1], held, 'PX', math.max(1, redis.call('PTTL', KEYS[1])))",
   ],
   ['one ms in the window', 'reserve.lua', '> -> >=', 'if timeOf(place) + window > now then break end'],
-  [
-    'one second of a tombstone',
+  ...['> -> >=', '900 -> 901'].map((change) => [
+    'a thousandth of a tombstone',
     'revoke.lua',
-    '> -> >=',
-    "return revoked == ARGV[2] and redis.call('TTL', key) > 0.9 * ARGV[1]",
-  ],
+    change,
+    "return revoked == ARGV[2] and redis.call('PTTL', key) > 900 * ARGV[1]",
+  ]),
   ['the detail is not read', 'rotate.lua', "'' -> 'x'", "return reply('reused', '')"],
   [
     'the detail is not read',

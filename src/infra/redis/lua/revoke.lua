@@ -11,10 +11,10 @@
 ]]
 local function isKept(key)
   -- The key may hold anything: an error is no tombstone.
-  local revoked = redis.pcall('HGET', key, 'revoked')
+  local revoked = redis.pcall('HMGET', key, 'revoked')[1]
   if ARGV[3] == 'note' then return type(revoked) == 'string' end
   -- Renewals come each second. They write, and so replicate, only what is missing or has lost a tenth of its time.
-  return revoked == ARGV[2] and redis.call('TTL', key) > 0.9 * ARGV[1]
+  return revoked == ARGV[2] and redis.call('PTTL', key) > 900 * ARGV[1]
 end
 
 local revoked = {}
