@@ -29,7 +29,8 @@ test('background work does not count', (t) => {
 test('counts read as whole numbers where they nearly are', (t) => {
   t.equal(commandText({ GET: 2.996, HSET: 0.5 }), '3 GET, 0.5 HSET');
   t.equal(commandText({}), '–');
-  t.equal(countText(0.04), '0');
+  t.equal(countText(0.031), '0.03');
+  t.equal(countText(0.004), '0');
   t.equal(countText(11.02), '11');
   t.end();
 });

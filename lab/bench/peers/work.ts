@@ -104,8 +104,9 @@ export function commandText(commands: Record<string, number>): string {
   return parts.length === 0 ? '–' : parts.join(', ');
 }
 
-/** Background work of a service rounds to 0. */
+/** Requests may share a command. Background work of a service rounds to 0. */
 export function countText(count: number): string {
+  if (count >= 0.01 && count < 0.1) return count.toFixed(2);
   const whole = Math.round(count);
   return Math.abs(count - whole) < 0.1 ? String(whole) : count.toFixed(1);
 }
