@@ -1,5 +1,6 @@
 import { externalIdErrors, type AccountKey } from '../identifiers.ts';
 import type { Audit } from '../audit/event.ts';
+import { snakeCase } from '../audit/to-entry.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { ServiceIdentity } from '../services/registered-service.ts';
 import type { Clock } from '../clock.ts';
@@ -94,7 +95,7 @@ export function makeManageAccounts(ports: ManageAccountsPorts) {
       const at = clock.now();
       const changed = existing(await accounts.change({ id }, changes, at));
       if (changed.isChanged) {
-        const fields = Object.keys(changes).map(inSnakeCase).join(',');
+        const fields = Object.keys(changes).map(snakeCase).join(',');
         const tokenIds = liveIds(changed.ended, at, lifetimes);
         const { disabled } = changed.account;
         audit({ event: 'user.changed_by_client', userId: id, serviceId, fields, disabled, tokenIds }, from);
@@ -164,9 +165,4 @@ function parseChanges(request: AccountChanges, newNames: NewNames): AccountChang
     errors.push({ path: '', code: 'required', message: 'must have a field that changes' });
   if (errors.length > 0) throw new AuthError('validation_failed', { errors });
   return { ...request, ...values };
-}
-
-/** The API's name of a field. */
-function inSnakeCase(field: string): string {
-  return field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

@@ -42,13 +42,7 @@ export function makeRevocationStore({ prisma, run }: Pick<Postgres, 'prisma' | '
         const [at, id, ago] = 'ago' in from ? [null, MAX_ID, from.ago] : [new Date(from.at), from.id, 0];
         const rows = await run<SettledRow>(SETTLED_SINCE, [at, id, ago, limit]);
         const [{ keys, last }] = refuseStandby(rows);
-        return {
-          keys: (keys?.split(' ') ?? []).map((text) => {
-            const [userId = NaN, tokenId = NaN] = text.split(':').map(Number);
-            return { userId, tokenId };
-          }),
-          last: last?.getTime() ?? 0,
-        };
+        return { keys: JSON.parse(keys ?? '[]') as TokenKey[], last: last?.getTime() ?? 0 };
       }),
   };
 }
@@ -56,12 +50,17 @@ export function makeRevocationStore({ prisma, run }: Pick<Postgres, 'prisma' | '
 /** No id is greater. */
 const MAX_ID = Number.MAX_SAFE_INTEGER;
 
-/** All keys in one text: after ten thousand logouts, each replica reads as many keys each second for a minute. */
-const SETTLED_SINCE = prepare(`
-  SELECT ${IS_STANDBY.text}, string_agg(user_id || ':' || id, ' ' ORDER BY settled_at, id) AS keys, max(settled_at) AS last
+/**
+ * All keys are one text, because a row for each would cost far more (see feed-record.ts). The first condition lets
+ * PostgreSQL use its index, which is partial: a comparison of two columns does not tell it that neither is null.
+ */
+export const SETTLED_SINCE = prepare(`
+  WITH start AS (SELECT coalesce($1, statement_timestamp() - $3::float8 * interval '1 millisecond') AS at)
+  SELECT ${IS_STANDBY.text}, max(settled_at) AS last,
+    json_agg(json_build_object('userId', user_id, 'tokenId', id) ORDER BY settled_at, id)::text AS keys
   FROM (
-    SELECT id, user_id, settled_at FROM tokens
-    WHERE (settled_at, id) > (coalesce($1, statement_timestamp() - $3::float8 * interval '1 millisecond'), $2::bigint)
+    SELECT id, user_id, settled_at FROM tokens, start
+    WHERE settled_at >= start.at AND (settled_at, id) > (start.at, $2::bigint)
     ORDER BY settled_at, id LIMIT $4) AS page`);
 
 /** Locks in the order of ids, as every writer of many rows does. */
@@ -80,7 +79,7 @@ interface Listed {
 
 interface SettledRow {
   isStandby: boolean;
-  /** Null in an empty page. */
+  /** As JSON. Both are null in an empty page. */
   keys: string | null;
   last: Date | null;
 }

@@ -214,15 +214,14 @@ test('the lifetime of a limited token', async (t) => {
         ],
       });
   }
-  for (const maxAge of [60, 59]) {
-    const { ask } = await aService({ maxAge });
-    t.ok(await ask());
-    const message = 'must be missing: no token lives longer than 59 seconds here';
-    if (maxAge === 60) t.ok(await ask({ expiresIn: 60 }));
-    await t.rejects(ask({ expiresIn: 61 }), {
-      errors: [maxAge === 60 ? { code: 'out_of_range' } : { code: 'not_allowed', message }],
-    });
-  }
+  const minute = await aService({ maxAge: 60 });
+  await minute.ask({ expiresIn: 60 });
+  await t.rejects(minute.ask({ expiresIn: 61 }), { errors: [{ code: 'out_of_range' }] });
+  const shorter = await aService({ maxAge: 59 });
+  await shorter.ask();
+  await t.rejects(shorter.ask({ expiresIn: 60 }), {
+    errors: [{ code: 'not_allowed', message: 'must be missing: no token lives longer than 59 seconds here' }],
+  });
   const { clock, ask } = await aService();
   clock.distrust();
   await t.rejects(ask(), { code: 'unavailable' }, 'not by a clock that may be wrong');
