@@ -11,16 +11,20 @@ import { readMigrations, shippedMigrations } from '../../src/infra/postgres/migr
 /** The default server, unless TEST_DATABASE_URL names another. */
 export const USUAL_SERVER = 'postgres://postgres@127.0.0.1:5432/postgres';
 
-type Options = { migrated?: boolean };
+type Options = {
+  migrated?: boolean;
+  /** Of a database that is not migrated, instead of the server's own. */
+  encoding?: string;
+};
 
 /**
  * A new PostgreSQL database, dropped at the test's teardown; migrated by default.
  * Its server is the one of TEST_DATABASE_URL, or one at this machine's usual port, or else an embedded server that this
  * process starts. Other databases on that server are left alone.
  */
-export async function testDatabase(t: Test, { migrated = true }: Options = {}): Promise<{ url: string }> {
+export async function testDatabase(t: Test, options: Options = {}): Promise<{ url: string }> {
   const server = await (serverUrl ??= findServer());
-  const { url, drop } = await scratchDatabase(server, { migrated });
+  const { url, drop } = await scratchDatabase(server, { migrated: true, ...options });
   t.teardown(drop);
   return { url };
 }
@@ -28,16 +32,24 @@ export async function testDatabase(t: Test, { migrated = true }: Options = {}): 
 /** A database on `server` that exists until it is dropped; empty by default. */
 export async function scratchDatabase(
   server: string,
-  { migrated = false }: Options = {},
+  { migrated = false, encoding }: Options = {},
 ): Promise<{ url: string; drop: () => Promise<void> }> {
   const name = `lk_test_${randomBytes(8).toString('hex')}`;
   await administer(server, async (admin) => {
-    const source = migrated ? ` TEMPLATE ${await template(admin, server)}` : '';
-    await admin.query(`CREATE DATABASE ${name}${source}`);
+    const source = migrated ? `TEMPLATE ${await template(admin, server)}` : '';
+    await admin.query(`CREATE DATABASE ${name} ${encoding ? await inEncoding(admin, encoding) : source}`);
   });
   const drop = () =>
     administer(server, (admin) => admin.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
   return { url: onServer(server, name), drop };
+}
+
+/** The C locale of libc allows every encoding. PostgreSQL 14 has no other provider of locales. */
+async function inEncoding(admin: pg.Client, encoding: string): Promise<string> {
+  const { rows } = await admin.query("SELECT current_setting('server_version_num')::int >= 150000 AS choice");
+  const [{ choice }] = rows as [{ choice: boolean }];
+  const locale = `LC_COLLATE 'C' LC_CTYPE 'C'${choice ? ' LOCALE_PROVIDER libc' : ''}`;
+  return `TEMPLATE template0 ENCODING '${encoding}' ${locale}`;
 }
 
 /** Runs `use` with a connection to `url`. */

@@ -86,14 +86,7 @@ test('the addresses of 1.0.0 get the form in which they are compared, also where
 });
 
 test('an address is marked also where the server counts bytes, not characters', async (t) => {
-  const { url: server } = await testDatabase(t, { migrated: false });
-  const url = `${server}_ascii`;
-  const name = new URL(url).pathname.slice(1);
-  const administer = (sql: string) => withClient(server, (client) => client.query(sql));
-  t.teardown(() => administer(`DROP DATABASE ${name}`));
-  await administer(
-    `CREATE DATABASE ${name} ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`,
-  );
+  const { url } = await testDatabase(t, { migrated: false, encoding: 'SQL_ASCII' });
   await migrate(url);
   const insert = `INSERT INTO users (username, username_skeleton, email, name, password_hash)
     VALUES ('ada', 'ada', 'x@bücher.example', '', '')`;

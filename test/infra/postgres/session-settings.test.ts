@@ -13,6 +13,7 @@ import { tokenStoreContract } from '../../contract/token-store.ts';
 import { anAccount } from '../../support/client.ts';
 import { CHANGED, HARMLESS, IMPOSSIBLE, makeOwnRole } from '../../support/own-role.ts';
 import { startPgBouncer } from '../../support/pgbouncer.ts';
+import { testDatabase } from '../../support/postgres.ts';
 import { LIFETIMES } from '../../support/token.ts';
 import { toolsMissing } from '../../support/tools.ts';
 
@@ -125,14 +126,8 @@ test('the statement that an error names mends it, wherever the setting comes fro
 });
 
 test('a database that cannot hold every name is refused', async (t) => {
-  const { url, administer } = await makeOwnRole(t);
-  const name = `${new URL(url).pathname.slice(1)}_latin`;
-  t.teardown(() => administer(`DROP DATABASE ${name} WITH (FORCE)`));
-  await administer(
-    `CREATE DATABASE ${name} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`,
-  );
-  const latin = new URL(`/${name}`, url).href;
-  const postgres = makePostgres({ url: latin, pool: 1, timeout: 5000, observe: null });
+  const { url } = await testDatabase(t, { migrated: false, encoding: 'LATIN1' });
+  const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
   t.teardown(() => postgres.close());
   await t.rejects(postgres.pool.query('SELECT 1'), { message: /server_encoding = LATIN1.* ENCODING 'UTF8'/ });
 });
