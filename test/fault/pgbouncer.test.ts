@@ -17,7 +17,7 @@ test('behind PgBouncer in transaction mode', { skip: missing }, async (t) => {
   const { url } = await testDatabase(t);
   // The proxy sits between PgBouncer and PostgreSQL, so PgBouncer stays up when its server goes.
   const proxy = await faultProxy(t, url);
-  const bouncer = await startPgBouncer(t, proxy.url, POOL_SIZE);
+  const bouncer = await startPgBouncer(t, proxy.url, POOL_SIZE, DATABASE_TIMEOUT);
   const redis = testRedis(t);
   const world = await startWorld(t, {
     DATABASE_URL: bouncer.url,

@@ -16,8 +16,16 @@ export interface PgBouncer {
   start(): Promise<void>;
 }
 
-/** @param poolSize connections to the database. */
-export async function startPgBouncer(t: Test, database: string, poolSize: number): Promise<PgBouncer> {
+/**
+ * @param poolSize connections to the database.
+ * @param timeout the clients' DATABASE_TIMEOUT, in milliseconds.
+ */
+export async function startPgBouncer(
+  t: Test,
+  database: string,
+  poolSize: number,
+  timeout = 10_000,
+): Promise<PgBouncer> {
   const folder = testFolder(t);
   const port = await freePort();
   const { hostname, port: target, pathname, username, password } = new URL(database);
@@ -34,6 +42,10 @@ export async function startPgBouncer(t: Test, database: string, poolSize: number
     pool_mode = transaction
     default_pool_size = ${poolSize}
     max_client_conn = 100
+    ; As docs/operating.md says.
+    query_wait_timeout = ${timeout / 1000}
+    server_connect_timeout = ${timeout / 1000}
+    server_login_retry = 1
   `;
   writeFileSync(join(folder, 'pgbouncer.ini'), config.replace(/^ +/gm, ''));
   return runPgBouncer(t, folder, `postgres://${username}@127.0.0.1:${port}/${name}`);
