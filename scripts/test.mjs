@@ -188,7 +188,7 @@ function judge(output, code, signal) {
   return { counts, problem };
 }
 
-/** A file's own line, and every failure with its diagnostics. */
+/** A file's own line, every failure with its diagnostics, and what a run needs to be understood or repeated. */
 function briefly({ path, output, seconds, problem }) {
   const outcome = problem === null ? '' : `: ${problem}`;
   let [indent, afterFailure] = [null, false];
@@ -202,7 +202,7 @@ function briefly({ path, output, seconds, problem }) {
       return true;
     }
     afterFailure = /^ *not ok (?!.*# (TODO|SKIP))/i.test(line);
-    return afterFailure || /^ *# fault: /.test(line);
+    return afterFailure || /^ *# (fault: |FUZZ_SEED=)/.test(line);
   };
   return [
     `${problem === null ? 'ok' : 'not ok'} - ${path} # ${seconds.toFixed(1)} s${outcome}`,
