@@ -371,14 +371,19 @@ async function assertNotes(
   const keys = async () => (await redis.ask('KEYS', `*:t:${String(sid)}`)) as string[];
   const presented = async () => {
     await redis.ask('DEL', ...(await keys()));
-    t.equal((await verify(target, token)).statusCode, 401);
-    return (await keys()).length;
+    const { statusCode } = await verify(target, token);
+    return { statusCode, kept: (await keys()).length };
   };
-  t.equal(await presented(), 1);
+  t.strictSame(await presented(), { statusCode: 401, kept: 1 });
   target.composition.start();
   await fill(redis, 0.95 * MEMORY);
   // Each replica looks at the memory now and then.
-  await until(async () => (await presented()) === 0);
+  await until(async () => {
+    const { statusCode, kept } = await presented();
+    // A nearly full Redis may be too slow for a busy machine.
+    if (statusCode !== 503) t.equal(statusCode, 401);
+    return statusCode === 401 && kept === 0;
+  });
   t.equal((await call(target, 'POST /api/auth', { payload: login })).statusCode, 503);
 }
 
