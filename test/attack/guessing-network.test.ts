@@ -82,7 +82,8 @@ onAStore('guessing from one network', async (t, env) => {
 
   await t.test('allowed, private, loopback and untrusted addresses are not counted', async (t) => {
     const lenient = await open({ RATE_LIMIT_ALLOW: '203.0.113.0/24', TRUST_PROXY: 'loopback' });
-    const addresses = ['203.0.113.9', '10.1.2.3', '100.64.1.1', '192.168.1.1', '127.0.0.1', 'fd00::1', '::1'];
+    // 127.0.0.1 stands in the log as the address of a store that failed.
+    const addresses = ['203.0.113.9', '10.1.2.3', '100.64.1.1', '192.168.1.1', '127.1.2.3', 'fd00::1', '::1'];
     for (const address of addresses) {
       for (let i = 0; i < 7; i++) refused(t, await guess(address, lenient), 401, 'invalid_credentials');
     }
