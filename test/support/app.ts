@@ -51,6 +51,7 @@ export const TEST_ENVIRONMENT: Environment = {
   RATE_LIMIT_NETWORK: '0',
   RATE_LIMIT_FACTOR: '0',
   // The machine may be busy with other tests.
+  REDIS_TIMEOUT: '5000',
   SHED_LAG: '0',
 };
 
