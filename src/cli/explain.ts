@@ -5,7 +5,7 @@ import { lifetimesOf } from '../domain/tokens/claims.ts';
 import { loadConfig, NO_HASHES, type Config, type Environment } from '../config/config.ts';
 import type { KeyRing } from '../domain/access-tokens/ports.ts';
 import type { Entry } from '../domain/audit/entry.ts';
-import { AuthError } from '../domain/errors.ts';
+import { ignoreOutage } from '../domain/errors.ts';
 import type { ServiceBearer, TokenKey } from '../domain/principal.ts';
 import type { TokenRecord } from '../domain/tokens/token-record.ts';
 import { makeTokenCodec } from '../http/token-codec.ts';
@@ -169,8 +169,8 @@ async function readRecord(env: Environment, key: TokenKey): Promise<Facts['recor
 
 /** @throws any error that is no outage */
 function awayOf(error: unknown): Away {
-  if (error instanceof AuthError && error.code === 'unavailable') return { isAway: true };
-  throw error;
+  ignoreOutage(error);
+  return { isAway: true };
 }
 
 /**

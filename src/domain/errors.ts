@@ -166,6 +166,16 @@ export class AuthError<Code extends ErrorCode = ErrorCode> extends Error {
   }
 }
 
+/** Whether a store did not answer. */
+export function isOutage(error: unknown): boolean {
+  return error instanceof AuthError && error.code === 'unavailable';
+}
+
+/** For work whose failure changes no answer. @throws any other error */
+export function ignoreOutage(error: unknown): void {
+  if (!isOutage(error)) throw error;
+}
+
 /** The message, with the name and code of the cause: `unavailable` alone does not say why. */
 export function reasonOf(error: unknown): string {
   const { message, cause } = error as Error;

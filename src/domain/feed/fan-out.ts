@@ -1,7 +1,7 @@
 import type { ServiceVersions } from '../services/directory.ts';
 import type { ServiceIdentity } from '../services/registered-service.ts';
 import type { Clock } from '../clock.ts';
-import { AuthError } from '../errors.ts';
+import { AuthError, ignoreOutage } from '../errors.ts';
 import type { Observe } from '../metrics/observe.ts';
 import type { FeedEnd } from '../metrics/outcomes.ts';
 import { eventMessages, PAGE, type CatchUp, type Step } from './catch-up.ts';
@@ -229,6 +229,6 @@ function servicesMessage(versions: ServiceVersions): FeedMessage {
 
 /** An outage is no error here: the reader waits and tries again. */
 function orNull(error: unknown): null {
-  if (error instanceof AuthError && error.code === 'unavailable') return null;
-  throw error;
+  ignoreOutage(error);
+  return null;
 }

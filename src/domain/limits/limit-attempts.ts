@@ -1,6 +1,6 @@
 import type { AuditLimit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
-import { AuthError } from '../errors.ts';
+import { AuthError, ignoreOutage } from '../errors.ts';
 import type { SlotLimit } from '../refusal-reasons.ts';
 import type { Allowance, AttemptSlots } from './ports.ts';
 
@@ -108,7 +108,3 @@ export function makeLimitAttempts(ports: LimitAttemptsPorts) {
 }
 
 export type LimitAttempt = ReturnType<typeof makeLimitAttempts>;
-
-function ignoreOutage(error: unknown): void {
-  if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;
-}

@@ -2,7 +2,7 @@ import type { TokenKey } from '../principal.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
-import { AuthError } from '../errors.ts';
+import { ignoreOutage } from '../errors.ts';
 import type { RevocationStore, TokenStore } from '../tokens/ports.ts';
 import type { TokenStateStore } from '../tokens/token-state-store.ts';
 
@@ -57,7 +57,7 @@ export function makeEndForReuse({ tokens, tokenStates, revocations, clock, audit
       // Keep it if a smaller generation was presented meanwhile.
       if (queued.get(theft.tokenId) === theft) queued.delete(theft.tokenId);
     } catch (error) {
-      if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;
+      ignoreOutage(error);
     }
   }
 

@@ -2,7 +2,7 @@ import type { TokenKey } from '../principal.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
-import { AuthError } from '../errors.ts';
+import { ignoreOutage } from '../errors.ts';
 import type { PasswordProof } from '../factors/login-token.ts';
 import type { FactorProof, RevocationStore, TokenStore } from '../tokens/ports.ts';
 import { putCreated } from '../tokens/put-created.ts';
@@ -86,6 +86,6 @@ async function finishReplacement(
     await tokenStates.revoke(key);
     await revocations.settle([key.tokenId]);
   } catch (error) {
-    if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;
+    ignoreOutage(error);
   }
 }

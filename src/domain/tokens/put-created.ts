@@ -1,4 +1,4 @@
-import { AuthError } from '../errors.ts';
+import { ignoreOutage } from '../errors.ts';
 import type { TokenStateStore } from './token-state-store.ts';
 import type { User } from '../user.ts';
 import type { TokenRecord } from './token-record.ts';
@@ -24,6 +24,6 @@ export async function putCreated(
     const since = asOf ?? (await tokenStates.preparePut(record.userId));
     await tokenStates.put({ ...record, ...UNUSED }, user, since);
   } catch (error) {
-    if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;
+    ignoreOutage(error);
   }
 }

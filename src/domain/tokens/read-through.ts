@@ -1,6 +1,6 @@
 import type { TokenKey } from '../principal.ts';
 import type { Clock } from '../clock.ts';
-import { AuthError } from '../errors.ts';
+import { AuthError, ignoreOutage } from '../errors.ts';
 import type { Observe } from '../metrics/observe.ts';
 import type { TokenStore } from './ports.ts';
 import type { TokenRecord } from './token-record.ts';
@@ -43,8 +43,8 @@ export function withReadThrough(
     const found = await tokens.find(key.tokenId);
     const isOwn = found?.record.userId === key.userId && found.record.type === type;
     if (!isOwn || found.record.revokedAt !== null) {
-      // Its tombstone expired or was lost.
-      if (isOwn) await tokenStates.noteEnded(key);
+      // Its tombstone expired or was lost. A full Redis takes no note, and the token has ended all the same.
+      if (isOwn) await tokenStates.noteEnded(key).catch(ignoreOutage);
       observe.readThrough('gone');
       return { outcome: isOwn ? 'revoked' : 'gone' };
     }

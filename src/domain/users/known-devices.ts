@@ -1,4 +1,4 @@
-import { AuthError } from '../errors.ts';
+import { ignoreOutage } from '../errors.ts';
 
 /** The devices that have logged in to an account, by their fingerprints. */
 export interface KnownDeviceStore {
@@ -20,10 +20,5 @@ export async function rememberDevice(
   caller: string,
   withFactor = false,
 ): Promise<void> {
-  if (caller === '') return;
-  try {
-    await knownDevices.remember(userId, caller, withFactor);
-  } catch (error) {
-    if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;
-  }
+  if (caller !== '') await knownDevices.remember(userId, caller, withFactor).catch(ignoreOutage);
 }

@@ -1,4 +1,4 @@
-import { AuthError } from '../errors.ts';
+import { ignoreOutage } from '../errors.ts';
 import type { RevocationFeed } from '../feed/ports.ts';
 import type { User } from '../user.ts';
 
@@ -10,9 +10,5 @@ export async function publishCreated(
   feed: Pick<RevocationFeed, 'publishChanges'>,
   user: Pick<User, 'id' | 'version'>,
 ): Promise<void> {
-  try {
-    await feed.publishChanges([{ user, status: 'created' }]);
-  } catch (error) {
-    if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;
-  }
+  await feed.publishChanges([{ user, status: 'created' }]).catch(ignoreOutage);
 }

@@ -1,4 +1,4 @@
-import { AuthError } from '../errors.ts';
+import { AuthError, isOutage } from '../errors.ts';
 import { fieldError, parseLoginName, parseTry, type LoginName } from '../identifiers.ts';
 import type { MailStore } from './wanted-mail.ts';
 
@@ -48,7 +48,7 @@ export function makeResetRequests({ mails }: { mails: Pick<MailStore, 'check' | 
           await mails.wantReset(name);
         } catch (error) {
           // At the end of the queue: neither a bug nor a locked row of one name may hold up the others.
-          if (error instanceof AuthError && error.code === 'unavailable') waiting.set(key, name);
+          if (isOutage(error)) waiting.set(key, name);
           throw error;
         }
       }

@@ -1,4 +1,5 @@
 import { test } from 'tap';
+import { AuthError } from '../../../src/domain/errors.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import { withReadThrough } from '../../../src/domain/tokens/read-through.ts';
 import { makeRevokeTokens } from '../../../src/domain/tokens/revoke.ts';
@@ -61,6 +62,15 @@ test('a revoked record is not rebuilt, and is queried once', async (t) => {
   for (let i = 0; i < 2; i++)
     t.strictSame(await readThrough.checkAccess(key, generation), { outcome: 'revoked' });
   t.equal(finds, 1);
+});
+
+test('a note that the store does not take changes no answer', async (t) => {
+  const { clock, tokens, tokenStates, generation, key } = await anEmptiedStore();
+  const noteEnded = () => Promise.reject(new AuthError('unavailable'));
+  const full = { ...tokenStates, noteEnded };
+  const readThrough = withReadThrough(full, { tokens, clock, observe: UNOBSERVED });
+  await tokens.revoke(key.userId, key.tokenId, 1);
+  t.strictSame(await readThrough.checkAccess(key, generation), { outcome: 'revoked' });
 });
 
 test('a token without a record, of another user or of another type is gone', async (t) => {
