@@ -1,5 +1,5 @@
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import { databaseVariables, loadConfig, NO_HASHES, type Config, type Environment } from '../config/config.ts';
+import { hashMemoryOf, loadSettings, readVariable, type Config, type Environment } from '../config/config.ts';
 import { makeNewNames, type NewNames } from '../domain/users/new-names.ts';
 import type { SecretBox } from '../domain/factors/ports.ts';
 import { makeSecretBox, parseFactorKeys } from '../infra/crypto/factor-keys.ts';
@@ -20,13 +20,12 @@ interface AccountSettings {
 
 /** The service's settings for new accounts. A command that adds some needs them as the service has them. */
 export function accountSettings(env: Environment): AccountSettings {
-  const { RESERVED_USERNAMES, SCRYPT_LOG_N, SCRYPT_R, SCRYPT_P, HASH_MEMORY } = env;
-  const given = { RESERVED_USERNAMES, SCRYPT_LOG_N, SCRYPT_R, SCRYPT_P, HASH_MEMORY };
-  const config = loadConfig({ ...databaseVariables(env), ...given }, NO_HASHES);
+  const hashing = ['SCRYPT_LOG_N', 'SCRYPT_R', 'SCRYPT_P', 'HASH_MEMORY'] as const;
+  const config = loadSettings(env, 'RESERVED_USERNAMES', ...hashing);
   return {
     newNames: makeNewNames(config.RESERVED_USERNAMES),
     cost: { logN: config.SCRYPT_LOG_N, r: config.SCRYPT_R, p: config.SCRYPT_P },
-    hashMemory: config.hashMemory,
+    hashMemory: hashMemoryOf(config),
   };
 }
 
@@ -37,10 +36,8 @@ export function accountSettings(env: Environment): AccountSettings {
  * @throws ConfigError, KeyError
  */
 export function nameHashing(env: Environment): NameHashing | null {
-  const { REFRESH_TOKEN_SECRET, REFRESH_TOKEN_SECRET_FILE, DATA_DIR } = env;
-  const given = { REFRESH_TOKEN_SECRET, REFRESH_TOKEN_SECRET_FILE, DATA_DIR };
-  const config = loadConfig({ ...databaseVariables(env), ...given }, NO_HASHES);
-  const text = config.readRefreshSecrets?.() ?? inOwnFolder(config, env, existingRefreshSecret);
+  const config = loadSettings(env, 'REFRESH_TOKEN_SECRET', 'DATABASE_URL', 'DATA_DIR');
+  const text = config.REFRESH_TOKEN_SECRET ?? inOwnFolder(config, env, existingRefreshSecret);
   return text === null ? null : nameHashingOf(parseRefreshSecrets(text).map(({ secret }) => secret));
 }
 
@@ -49,9 +46,7 @@ export function nameHashing(env: Environment): NameHashing | null {
  * @throws ConfigError, KeyError
  */
 export function openSecrets(env: Environment): SecretBox {
-  const { FACTOR_KEYS, FACTOR_KEYS_FILE, DATA_DIR } = env;
-  const given = { FACTOR_KEYS, FACTOR_KEYS_FILE, DATA_DIR };
-  const config = loadConfig({ ...databaseVariables(env), ...given }, NO_HASHES);
+  const config = loadSettings(env, 'FACTOR_KEYS', 'DATABASE_URL', 'DATA_DIR');
   const text = factorKeysOf(config, existingFactorKeys);
   return makeSecretBox(text === null ? [] : parseFactorKeys(text));
 }
@@ -62,7 +57,7 @@ function inOwnFolder(
   env: Environment,
   read: (dataDir: string) => string | null,
 ): string | null {
-  return DATABASE_URL === undefined || env.DATA_DIR !== undefined ? read(DATA_DIR) : null;
+  return DATABASE_URL === undefined || readVariable(env, 'DATA_DIR') !== undefined ? read(DATA_DIR) : null;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
+import { loadSettings, type Environment } from '../config/config.ts';
 import type { AuditEvent, EventOf } from '../domain/audit/event.ts';
 import { COMMAND_KIND, WARNING_COMMAND_KIND } from '../domain/audit/kind.ts';
 import { NO_REQUEST } from '../domain/audit/source.ts';
@@ -40,9 +40,7 @@ const SILENT: CommandTrail = {
 export function openCommandTrail(words: readonly string[], values: Values, env: Environment): CommandTrail {
   const begun = eventOf(words, values);
   if (!begun) return SILENT;
-  const { AUDIT_LOG, AUDIT_LOG_FILE, LATCHKEY_OPERATOR, LATCHKEY_OPERATOR_FILE } = env;
-  const given = { AUDIT_LOG, AUDIT_LOG_FILE, LATCHKEY_OPERATOR, LATCHKEY_OPERATOR_FILE };
-  const config = loadConfig(given, NO_HASHES);
+  const config = loadSettings(env, 'AUDIT_LOG', 'LATCHKEY_OPERATOR');
   const self = operator();
   const actor = { ...self, name: config.LATCHKEY_OPERATOR ?? self.name };
   const output = commandOutput(config.AUDIT_LOG);

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { text as textOf } from 'node:stream/consumers';
-import { audienceOf, issuerOf } from '../config/config.ts';
+import { loadSettings } from '../config/config.ts';
 import type { ServiceTrust, PublicJwks } from '../domain/services/assertion.ts';
 import { makeServiceRegistry, type ServiceRegistry, type Credentials } from '../domain/services/registry.ts';
 import { isAudience } from '../domain/audience.ts';
@@ -47,11 +47,11 @@ const NAMED = [
 export const run: Command = async ({ env, words, values }) => {
   const command = parseClientCommand(words, values);
   if (typeof command === 'string') throw new UsageError(command);
-  if (command.audience !== undefined && command.audience === audienceOf(env))
+  if (command.audience !== undefined && command.audience === loadSettings(env, 'AUDIENCE').AUDIENCE)
     throw new UsageError(
       `${command.audience} is AUDIENCE, which all tokens are for; choose another audience`,
     );
-  if (command.action === 'trust') checkIssuer(command, issuerOf(env));
+  if (command.action === 'trust') checkIssuer(command, loadSettings(env, 'ISSUER').ISSUER);
   const keys = command.jwks === undefined ? null : await readKeys(command.jwks);
   return withPostgres(env, ({ prisma }) => {
     const clock = { now: () => Date.now() };

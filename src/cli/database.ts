@@ -1,4 +1,4 @@
-import { ConfigError, databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
+import { ConfigError, DATABASE_SETTINGS, loadSettings, type Environment } from '../config/config.ts';
 import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
 import { migrate } from '../infra/postgres/migrate.ts';
 
@@ -20,11 +20,11 @@ export async function withDatabase<Result>(
   env: Environment,
   work: (database: CommandDatabase) => Promise<Result>,
 ): Promise<Result> {
-  const config = loadConfig({ ...databaseVariables(env), DATA_DIR: env.DATA_DIR }, NO_HASHES);
+  const config = loadSettings(env, ...DATABASE_SETTINGS, 'DATA_DIR');
   const { DATABASE_URL: url, DATABASE_CA: ca, DATABASE_TIMEOUT: timeout } = config;
   if (url !== undefined) return work({ url, ca, timeout });
   if (env.NODE_ENV === 'production') throw new ConfigError(['DATABASE_URL is required in production']);
-  // Imported late: the production image does not contain it.
+  // Imported late: its packages are optional, and the image has none of them.
   const { joinEmbeddedPostgres } = await import('../infra/embedded/postgres.ts');
   const log = { debug: () => undefined, warn: () => undefined };
   const database = await joinEmbeddedPostgres({ dataDir: config.DATA_DIR, log });

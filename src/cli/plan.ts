@@ -1,4 +1,4 @@
-import { BASE_MEMORY, loadConfig, memoryOf, NO_HASHES, type Environment } from '../config/config.ts';
+import { BASE_MEMORY, loadSettings, hashMemoryOf, type Environment } from '../config/config.ts';
 import { COSTS, type Costs, REMEMBERED } from '../domain/sizing/costs.ts';
 import { makePlan, type Settings, type Plan } from '../domain/sizing/plan.ts';
 import type { Command } from './command.ts';
@@ -15,16 +15,14 @@ export const run: Command = ({ env, values }) => {
 
 /** The settings of the environment that change a plan, and the costs with its password hash. @throws ConfigError */
 function ownFigures(env: Environment): { settings: Settings; costs: Costs } {
-  const { SCRYPT_LOG_N, SCRYPT_R, SCRYPT_P, HASH_CONCURRENCY, UV_THREADPOOL_SIZE } = env;
-  const { DATABASE_POOL, SESSION_CACHE_TTL, REFRESH_TOKEN_TTL } = env;
-  const hashing = { SCRYPT_LOG_N, SCRYPT_R, SCRYPT_P, HASH_CONCURRENCY, UV_THREADPOOL_SIZE };
-  const config = loadConfig({ ...hashing, DATABASE_POOL, SESSION_CACHE_TTL, REFRESH_TOKEN_TTL }, NO_HASHES);
-  const usual = workOf(loadConfig({}, NO_HASHES));
+  const hashing = [...COST_SETTINGS, 'HASH_MEMORY', 'HASH_CONCURRENCY', 'UV_THREADPOOL_SIZE'] as const;
+  const config = loadSettings(env, ...hashing, 'DATABASE_POOL', 'SESSION_CACHE_TTL', 'REFRESH_TOKEN_TTL');
+  const usual = workOf(loadSettings({}, ...COST_SETTINGS));
   const login = (COSTS.replica.login * workOf(config)) / usual;
   return {
     settings: {
       processMemory: BASE_MEMORY,
-      hashMemory: memoryOf(config).one,
+      hashMemory: hashMemoryOf(config),
       hashConcurrency: config.HASH_CONCURRENCY,
       databasePool: config.DATABASE_POOL,
       sessionCacheTtl: config.SESSION_CACHE_TTL,
@@ -33,6 +31,8 @@ function ownFigures(env: Environment): { settings: Settings; costs: Costs } {
     costs: { ...COSTS, replica: { ...COSTS.replica, login } },
   };
 }
+
+const COST_SETTINGS = ['SCRYPT_LOG_N', 'SCRYPT_R', 'SCRYPT_P'] as const;
 
 /** The work of scrypt is proportional to this. */
 function workOf(config: { SCRYPT_LOG_N: number; SCRYPT_R: number; SCRYPT_P: number }): number {

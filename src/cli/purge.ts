@@ -1,4 +1,4 @@
-import { databaseVariables, loadConfig, NO_HASHES } from '../config/config.ts';
+import { loadSettings } from '../config/config.ts';
 import { ENDED_SHOWN } from '../domain/tokens/ended-token.ts';
 import { purgeKnownDevices } from '../infra/postgres/known-devices.ts';
 import { purgeReservedNames } from '../infra/postgres/names.ts';
@@ -11,8 +11,7 @@ import { withPostgres } from './database.ts';
 
 /** `latchkey purge`. */
 export const run: Command = async ({ env }) => {
-  const { REFRESH_TOKEN_TTL, SESSION_CACHE_TTL } = env;
-  const config = loadConfig({ ...databaseVariables(env), REFRESH_TOKEN_TTL, SESSION_CACHE_TTL }, NO_HASHES);
+  const config = loadSettings(env, 'REFRESH_TOKEN_TTL', 'SESSION_CACHE_TTL');
   return withPostgres(env, async ({ prisma }) => {
     const now = Date.now();
     const ttl = config.REFRESH_TOKEN_TTL * 1000;

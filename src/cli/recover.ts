@@ -1,4 +1,5 @@
-import { ConfigError, loadConfig, NO_HASHES, type Config, type Environment } from '../config/config.ts';
+import { ConfigError, loadSettings, type Config, type Environment } from '../config/config.ts';
+import { FIELDS } from '../config/fields.ts';
 import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
 import { voidAllResets } from '../infra/postgres/password-resets.ts';
 import {
@@ -40,8 +41,10 @@ interface Recovered {
   ended: number;
 }
 
+type Setting = keyof typeof FIELDS;
+
 interface Stores {
-  config: Config;
+  config: Pick<Config, Setting>;
   prisma: Postgres['prisma'];
   redis: ReturnType<typeof openRedis>;
   heartbeat: Heartbeat;
@@ -146,8 +149,8 @@ async function withStores<Result>(
   env: Environment,
   work: (stores: Stores) => Promise<Result>,
 ): Promise<Result> {
-  const names = Object.keys(env).filter((name) => /^(DATABASE|REDIS)_|^SESSION_CACHE_TTL$/.test(name));
-  const config = loadConfig(Object.fromEntries(names.map((name) => [name, env[name]])), NO_HASHES);
+  const names = Object.keys(FIELDS).filter((name) => /^(DATABASE|REDIS)_|^SESSION_CACHE_TTL$/.test(name));
+  const config = loadSettings(env, ...(names as Setting[]));
   const { DATABASE_URL, REDIS_URL, REDIS_PREFIX: prefix } = config;
   if (DATABASE_URL === undefined || REDIS_URL === undefined)
     throw new ConfigError([

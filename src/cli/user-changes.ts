@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { randomBytes } from 'node:crypto';
 import type { AccountKey } from '../domain/identifiers.ts';
-import { databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
+import { loadSettings } from '../config/config.ts';
 import { liveIds } from '../domain/tokens/finish-endings.ts';
 import type { Lifetimes } from '../domain/tokens/claims.ts';
 import type { TokenRecord } from '../domain/tokens/token-record.ts';
@@ -15,7 +15,6 @@ import { CommandError, type Act, type Facts, type Outcome } from './command.ts';
 import { confirm, requireConfirmation } from './confirm.ts';
 import { tokenLifetimes } from './token-lifetimes.ts';
 import { hashOneTimeToken, newResetToken } from '../domain/passwords/one-time-token.ts';
-import type { PrismaClient } from '../generated/prisma/client.ts';
 import { issueReset } from '../infra/postgres/password-resets.ts';
 
 /** Milliseconds. Each running replica tells the fast store of pending changes every second, so this is ample. */
@@ -44,8 +43,7 @@ export const disable: Act = async ({ prisma }, user, { env, note }) => {
 /** Deletes the account in the record at once, and waits as `disable`. */
 export const deleteUser: Act = async ({ prisma }, user, { env, values, note }) => {
   requireConfirmation('user delete', values.yes);
-  const { DELETED_NAME_GRACE } = env;
-  const config = loadConfig({ ...databaseVariables(env), DELETED_NAME_GRACE }, NO_HASHES);
+  const { DELETED_NAME_GRACE: grace } = loadSettings(env, 'DELETED_NAME_GRACE');
   const lifetimes = tokenLifetimes(env);
   const hashing = nameHashing(env);
   if (!hashing) throw new CommandError(`to reserve the names, ${NEEDS_SECRET}`);
@@ -54,7 +52,7 @@ export const deleteUser: Act = async ({ prisma }, user, { env, values, note }) =
   if (!values.yes && !(await confirm('Delete the account? It cannot be brought back.')))
     throw new CommandError('Nothing has changed');
   const deleted = await accounts.delete(user, Date.now(), {
-    grace: config.DELETED_NAME_GRACE * 1000,
+    grace: grace * 1000,
     hashes: (names) => hashing.newest(names).map(([, hash]) => hash),
   });
   return deleted && settleEndings({ accounts, lifetimes, note }, endingsOf(deleted), 'deleted');
@@ -152,14 +150,10 @@ async function settled(isDone: () => Promise<boolean>): Promise<boolean> {
  * `latchkey user reset`: makes a reset token in place of an earlier one, and shows it once.
  * @returns null if there is no such user.
  */
-export async function resetUser(
-  prisma: PrismaClient,
-  user: AccountKey,
-  { PASSWORD_RESET_TTL }: Environment,
-): Promise<Outcome | null> {
-  const config = loadConfig({ PASSWORD_RESET_TTL }, NO_HASHES);
+export const resetUser: Act = async ({ prisma }, user, { env }) => {
+  const { PASSWORD_RESET_TTL: lifetime } = loadSettings(env, 'PASSWORD_RESET_TTL');
   const token = newResetToken(randomBytes);
-  const issued = await issueReset(prisma, user, hashOneTimeToken(token), config.PASSWORD_RESET_TTL);
+  const issued = await issueReset(prisma, user, hashOneTimeToken(token), lifetime);
   if (!issued) return null;
   const { userId, disabled } = issued;
   const expiresAt = new Date(issued.expiresAt).toISOString();
@@ -173,4 +167,4 @@ export async function resetUser(
     ].join('\n'),
     audited: { userId, disabled },
   };
-}
+};

@@ -52,7 +52,7 @@ function keyOf(name: string | undefined, id: string | undefined): AccountKey | n
 
 const ACTIONS: Partial<Record<string, Act>> = {
   tokens: (postgres, user, { env }) => showTokens(postgres, user, env),
-  reset: ({ prisma }, user, { env }) => resetUser(prisma, user, env),
+  reset: resetUser,
   show: ({ prisma }, user) => showUser(prisma, user),
   enable,
   disable,

@@ -15,7 +15,7 @@ export interface Database {
  */
 export async function openDatabase(config: Config, logger: Logger, onExit: () => void): Promise<Database> {
   if (config.DATABASE_URL !== undefined) return { url: config.DATABASE_URL, stop: () => Promise.resolve() };
-  // Imported only here: the production image does not contain it.
+  // Imported only here: its packages are optional, and the image has none of them.
   const { startEmbeddedPostgres, EmbeddedDatabaseError } = await import('../infra/embedded/postgres.ts');
   try {
     const database = await startEmbeddedPostgres({

@@ -20,7 +20,7 @@ export interface Config extends Values {
   production: boolean;
   DOCS_ENABLED: boolean;
   LIMITED_TOKENS_ENABLED: boolean;
-  /** The most memory that one hash may take, in bytes. */
+  /** That of `hashMemoryOf`. */
   hashMemory: number;
   /** Reads the current REFRESH_TOKEN_SECRET: a mounted file may change while we run. null if it is not set. */
   readRefreshSecrets: (() => string) | null;
@@ -103,14 +103,14 @@ export function loadConfig(env: Environment = process.env, memoryLimit = availab
   return Object.freeze({
     ...config,
     ISSUER: issuer,
-    hashMemory: memoryOf(config).one,
+    hashMemory: hashMemoryOf(config),
     DOCS_ENABLED: config.DOCS_ENABLED ?? !production,
     LIMITED_TOKENS_ENABLED: config.LIMITED_TOKENS_ENABLED ?? config.LLT_ENABLED,
     production,
     tracing: tracingOf(config),
     readRefreshSecrets: isMissing(env, 'REFRESH_TOKEN_SECRET')
       ? null
-      : () => readVariable(env, 'REFRESH_TOKEN_SECRET', []) ?? '',
+      : () => readVariable(env, 'REFRESH_TOKEN_SECRET') ?? '',
     embedded: embedded.map((name) => `${name} is not set: using ${EMBEDDED[name]}`),
     warnings: [...proxyWarnings(config.TRUST_PROXY), ...issuerWarnings(issuer, config, env)],
   });
@@ -129,7 +129,7 @@ function issuerWarnings(issuer: string, { PORT }: Values, env: Environment): str
 }
 
 /** A variable, or the content of the file that `NAME_FILE` points to. An empty one counts as missing. */
-function readVariable(env: Environment, name: string, problems: string[]): string | undefined {
+export function readVariable(env: Environment, name: string, problems: string[] = []): string | undefined {
   const value = env[name];
   const file = env[`${name}_FILE`];
   if (value && file) problems.push(`${name} and ${name}_FILE are both set`);
@@ -142,21 +142,21 @@ function readVariable(env: Environment, name: string, problems: string[]): strin
   }
 }
 
-/** The variables that name the database. A job that runs a command may have no others. */
-export function databaseVariables(env: Environment): Environment {
-  const { DATABASE_URL, DATABASE_URL_FILE, DATABASE_CA, DATABASE_CA_FILE, DATABASE_TIMEOUT } = env;
-  return { DATABASE_URL, DATABASE_URL_FILE, DATABASE_CA, DATABASE_CA_FILE, DATABASE_TIMEOUT };
+/**
+ * The settings of these names, each also as NAME_FILE. A job that runs a command may have no others, and what is wrong
+ * with the others does not stop it.
+ * @throws ConfigError
+ */
+export function loadSettings<Name extends keyof Values>(
+  env: Environment,
+  ...names: readonly (Name | 'UV_THREADPOOL_SIZE')[]
+): Pick<Config, Name> {
+  const variables = names.flatMap((name) => [name, `${name}_FILE`]);
+  return loadConfig(Object.fromEntries(variables.map((name) => [name, env[name]])), NO_HASHES);
 }
 
-/** AUDIENCE, for a command that needs nothing else of the configuration. */
-export function audienceOf(env: Environment): string {
-  return FIELDS.AUDIENCE.schema.parse(readVariable(env, 'AUDIENCE', []));
-}
-
-/** ISSUER, likewise. */
-export function issuerOf(env: Environment): string {
-  return FIELDS.ISSUER.schema.parse(readVariable(env, 'ISSUER', []));
-}
+/** They name the database. */
+export const DATABASE_SETTINGS = ['DATABASE_URL', 'DATABASE_CA', 'DATABASE_TIMEOUT'] as const;
 
 /** Also if its file is empty: a secret that is not there yet. One that cannot be read is not missing, but a problem. */
 function isMissing(env: Environment, name: string): boolean {
@@ -253,11 +253,16 @@ function weakHashProblems({ SCRYPT_LOG_N: logN, SCRYPT_R: r, SCRYPT_P: p }: Valu
   ];
 }
 
-/** Memory of one hash, and of the process with all hashes running; bytes. */
+/** The memory of one hash, and of the process with all hashes running, in bytes. */
 export function memoryOf(config: Values): { one: number; needed: number } {
-  const own = hashMemory({ logN: config.SCRYPT_LOG_N, r: config.SCRYPT_R });
-  const one = Math.max(own, config.HASH_MEMORY * 1024 ** 2);
+  const one = hashMemoryOf(config);
   return { one, needed: BASE_MEMORY + config.HASH_CONCURRENCY * one };
+}
+
+/** The most memory that one hash may take, in bytes. */
+export function hashMemoryOf(config: Pick<Values, 'SCRYPT_LOG_N' | 'SCRYPT_R' | 'HASH_MEMORY'>): number {
+  const own = hashMemory({ logN: config.SCRYPT_LOG_N, r: config.SCRYPT_R });
+  return Math.max(own, config.HASH_MEMORY * 1024 ** 2);
 }
 
 function hashMemoryProblems(config: Values, memoryLimit: number, env: Environment): string[] {
@@ -284,6 +289,7 @@ function hashMemoryProblems(config: Values, memoryLimit: number, env: Environmen
   return problems;
 }
 
-function mib(bytes: number): string {
+/** Bytes in words. */
+export function mib(bytes: number): string {
   return `${Math.round(bytes / 1024 ** 2)} MiB`;
 }

@@ -1,4 +1,4 @@
-import { ConfigError, loadConfig, type Config, type Environment, memoryOf } from '../config/config.ts';
+import { ConfigError, loadConfig, type Config, type Environment, memoryOf, mib } from '../config/config.ts';
 import { transportWarnings } from '../config/transport.ts';
 import { fail, ok, warn, type Finding } from './finding.ts';
 
@@ -52,10 +52,6 @@ export function checkMemory(config: Config, limit: number): Finding {
     `of ${mib(limit)}`;
   if (needed <= FULL * limit) return ok('memory', found);
   return warn('memory', found, 'raise the memory limit, or lower HASH_CONCURRENCY');
-}
-
-function mib(bytes: number): string {
-  return `${Math.round(bytes / 1024 ** 2)} MiB`;
 }
 
 /** The day after which a release of Node gets no fixes of security faults (nodejs.org/en/about/previous-releases). */

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
+import { DATABASE_SETTINGS, loadSettings, readVariable, type Environment } from '../config/config.ts';
 import { describeKeys } from '../domain/access-tokens/key-lifecycle.ts';
 import { readKeyFiles } from '../infra/crypto/key-files.ts';
 import { KeyError } from '../infra/crypto/keys.ts';
@@ -18,12 +18,8 @@ export interface KeysReport {
 
 /** The settings of keys and token lifetimes; ignores errors in other variables. */
 export function keyConfig(env: Environment) {
-  const { DATA_DIR, KEY_PUBLISH_LEAD, ACCESS_TOKEN_TTL } = env;
-  const config = loadConfig(
-    { ...databaseVariables(env), DATA_DIR, KEY_PUBLISH_LEAD, ACCESS_TOKEN_TTL },
-    NO_HASHES,
-  );
-  return { ...config, directory: env.SIGNING_KEYS_DIR ?? join(config.DATA_DIR, 'keys') };
+  const config = loadSettings(env, ...DATABASE_SETTINGS, 'DATA_DIR', 'KEY_PUBLISH_LEAD', 'ACCESS_TOKEN_TTL');
+  return { ...config, directory: readVariable(env, 'SIGNING_KEYS_DIR') ?? join(config.DATA_DIR, 'keys') };
 }
 
 /**

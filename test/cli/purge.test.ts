@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { test } from 'tap';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import { latchkey } from '../support/latchkey.ts';
@@ -34,7 +35,8 @@ test('purge keeps ended records for 30 days, even with short lifetimes', async (
     aSession(initialState((Date.now() - days * 86_400_000 - hours * 3_600_000) * 1000, ''));
   const kept = [await unusedFor(30), await unusedFor(0, 3)];
   const gone = [await unusedFor(30, 2), await unusedFor(59)];
-  const purged = await latchkey(['purge', '--json'], { DATABASE_URL, REFRESH_TOKEN_TTL: '3600' });
+  const file = join(t.testdir({ ttl: '3600' }), 'ttl');
+  const purged = await latchkey(['purge', '--json'], { DATABASE_URL, REFRESH_TOKEN_TTL_FILE: file });
   t.strictSame(JSON.parse(purged.stdout), { purged: 2 });
   for (const { tokenId } of kept) t.not(await tokens.find(tokenId), null);
   for (const { tokenId } of gone) t.equal(await tokens.find(tokenId), null);

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
-import { ConfigError, loadConfig, type Environment } from '../../src/config/config.ts';
+import { ConfigError, loadConfig, loadSettings, type Environment } from '../../src/config/config.ts';
 import { aSecret, KEYS } from '../support/keys.ts';
 
 const GIB = 1024 ** 3;
@@ -156,6 +156,8 @@ test('a variable can come from a file', (t) => {
   t.equal(config.readRefreshSecrets?.(), 'another', 'read again at each call');
   t.match(problemsOf({ PORT: '1', PORT_FILE: join(folder, 'port') }), [/^PORT and PORT_FILE are both set/]);
   t.match(problemsOf({ PORT_FILE: join(folder, 'gone') }), [/^PORT_FILE cannot be read \(ENOENT\)/]);
+  const env = { PORT_FILE: join(folder, 'port'), LOG_LEVEL: 'loud' };
+  t.equal(loadSettings(env, 'PORT').PORT, 4000, 'nor are other settings read');
   t.end();
 });
 

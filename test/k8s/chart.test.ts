@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { parse } from 'yaml';
 import { readConfiguration } from '../../packages/agent/src/configuration.ts';
-import { databaseVariables, loadConfig, type Config } from '../../src/config/config.ts';
+import { DATABASE_SETTINGS, loadConfig, loadSettings, type Config } from '../../src/config/config.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { metricsIn, readRules, type Alert, type Recording } from '../support/alert-rules.ts';
 import { listen } from '../support/listen.ts';
@@ -373,7 +373,7 @@ test('the configuration of every command of a company loads, with its client cer
       Object.assign(secrets[secret] ?? {}, { 'database-url': url });
     mounts.put(secrets);
     const variables = variablesIn(mounts, pod.spec, manifests);
-    t.equal(loadConfig(databaseVariables(variables)).DATABASE_URL, url, name);
+    t.equal(loadSettings(variables, ...DATABASE_SETTINGS).DATABASE_URL, url, name);
     t.match(variables, { NODE_EXTRA_CA_CERTS: '/etc/company/ca.pem', HTTPS_PROXY: /^http:/ }, name);
     if (name === 'latchkey-migrate' || name === 'latchkey-purge') continue;
     const { AUDIENCE, LOG_LEVEL } = loadConfig({ NODE_ENV: 'production', ...variables }, 768 * 1024 ** 2);
