@@ -33,7 +33,6 @@ const INTERVAL = 1000;
 export function makeDurability(parts: DurabilityParts) {
   const { tokenStates, tokens, postgres, cacheTtl, clock, audit, tasks, logger } = parts;
   const { gate } = tokenStates;
-  const check = () => tokenStates.check();
   const settled = makeRevocationStore(postgres);
   const writeBehind = makeWriteBehind({
     writer: makeStateWriter(postgres.prisma),
@@ -63,7 +62,7 @@ export function makeDurability(parts: DurabilityParts) {
     pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
   });
   const endForReuse = makeEndForReuse({ ...revocation, audit });
-  tasks.every(INTERVAL, 'write check', check);
+  tasks.every(INTERVAL, 'write check', () => tokenStates.check());
   tasks.every(INTERVAL, 'write-behind', () => writeBehind.flush());
   tasks.every(INTERVAL, 'revocation sweep', () => revocations.sweep());
   tasks.every(INTERVAL, 'tombstone renewal', () => revocations.renewRecent());
@@ -83,7 +82,8 @@ export function makeDurability(parts: DurabilityParts) {
       // An old snapshot brings keys back for at most one SESSION_CACHE_TTL; the replay covers twice that time.
       gate?.start(
         async () => {
-          await check();
+          // A full Redis serves what it holds, so it opens the gate too.
+          await tokenStates.checkWrites();
           await revocations.sweep();
           await revocations.renew(2 * cacheTtl * 1000);
         },

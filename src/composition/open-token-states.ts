@@ -43,7 +43,9 @@ export interface OpenedTokenStates {
   /** The clock of every master, in milliseconds since 1970; none of the in-process store, which has ours. */
   times(): Promise<number[]>;
   connect(): void;
-  /** Checks that every master takes writes and has memory left, and shows that this replica serves. @throws AuthError `unavailable` */
+  /** Checks that every master takes writes, also one that is full. @throws AuthError `unavailable` */
+  checkWrites(): Promise<void>;
+  /** Also checks that it has memory left, and shows that this replica serves. @throws AuthError `unavailable` */
   check(): Promise<void>;
   close(): void;
 }
@@ -116,6 +118,7 @@ export function openTokenStates(
       redis.connect().catch(() => undefined);
     },
     redisFailure: () => watch.cause()?.code ?? (connections.current().length === 0 ? 'not connected' : null),
+    checkWrites: () => connections.check(),
     check: async () => {
       await Promise.all([connections.check(), heartbeat.beat(), memory.measure()]).catch((error: unknown) => {
         // While there is no connection, the errors of the attempts to connect say more.
@@ -158,6 +161,7 @@ function openMemory(
     times: () => Promise.resolve([]),
     connect: () => undefined,
     redisFailure: () => null,
+    checkWrites: () => Promise.resolve(),
     check: () => Promise.resolve(),
     close: () => undefined,
   };

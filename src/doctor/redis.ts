@@ -26,7 +26,7 @@ const OLD_STATES = 'a Redis that returns with old data accepts superseded tokens
 const NO_PERSISTENCE =
   "CONFIG SET save '', CONFIG SET appendonly no, and the same in its configuration: states are rebuilt from the database";
 
-/** Connects, writes the key that the service writes each second, and checks every master. */
+/** Connects, sends the write that the service sends each second, and checks every master. */
 export async function checkRedis(config: Config): Promise<Finding[]> {
   const { REDIS_URL: url, REDIS_PREFIX: prefix, REDIS_MODE: mode } = config;
   if (url === undefined) {

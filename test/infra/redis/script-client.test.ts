@@ -75,7 +75,7 @@ test(
 );
 
 test(
-  'a full Redis refuses only first uses, and takes tombstones for states',
+  'a full Redis refuses only first uses and states, and takes every tombstone',
   { skip: redisServersMissing },
   async (t) => {
     const { url } = await startRedis(t);
@@ -85,8 +85,19 @@ test(
     await redis.config('SET', 'maxmemory-policy', 'noeviction');
     t.strictSame(outcomes(await checkAll(latest)), ['rejected', 'rejected', 'rejected']);
     t.strictSame(outcomes(await checkAll(latest + 1)), ['good', 'good', 'good'], 'they write nothing');
-    await tokenStates.revoke({ userId: 9, tokenId: 99 }, { userId: 1, tokenId: 11 });
-    t.match(await tokenStates.checkAccess({ userId: 9, tokenId: 99 }, 1), { outcome: 'revoked' });
+    const [known, unknown] = [
+      { userId: 1, tokenId: 11 },
+      { userId: 9, tokenId: 99 },
+    ];
+    t.match(await tokenStates.checkLongLived(known), { outcome: 'good', usedAt: undefined });
+    t.match(await tokenStates.checkAccess(unknown, 1), { outcome: 'missing' }, 'so the record is read');
+    await t.rejects(tokenStates.preparePut(9), { code: 'unavailable' });
+    await t.rejects(tokenStates.noteEnded(unknown), { code: 'unavailable' });
+    await tokenStates.revoke(unknown);
+    t.match(await tokenStates.checkAccess(unknown, 1), { outcome: 'revoked' });
+    await tokenStates.putUser(aUser({ id: 1, roles: ['admin'], version: 7 }));
+    t.match(await checkAll(latest + 1), [{ value: { user: { roles: ['admin'] } } }, {}, {}]);
+    await tokenStates.revoke(known);
     await redis.config('SET', 'maxmemory', '0');
     t.strictSame(outcomes(await checkAll(latest)), ['revoked', 'good', 'good']);
   },
@@ -97,13 +108,21 @@ test(
   { skip: redisServersMissing },
   async (t) => {
     const server = await startRedis(t);
-    const { redis, put, checkAll } = await open(t, server.url, 'demoted:');
+    const { redis, tokenStates, put, checkAll } = await open(t, server.url, 'demoted:');
     const latest = await put();
     let reconnects = 0;
     redis.on('reconnecting', () => reconnects++);
     await server.ask('REPLICAOF', '127.0.0.1', '1');
     t.strictSame(outcomes(await checkAll(latest)), ['rejected', 'rejected', 'rejected']);
     await until(() => reconnects > 0);
+    for (const check of [
+      () => tokenStates.checkLongLived({ userId: 1, tokenId: 11 }),
+      () => tokenStates.checkAccess({ userId: 9, tokenId: 99 }, 1),
+    ]) {
+      // Between two connections the error is another one.
+      const isReadOnly = ({ cause }: { cause: { code: string } }) => cause.code === 'READONLY';
+      await until(() => check().then(() => false, isReadOnly));
+    }
   },
 );
 

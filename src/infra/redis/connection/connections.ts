@@ -8,8 +8,8 @@ export interface Connections {
   /** Calls `listener` after every event that may have changed the connections. */
   onChange(listener: () => void): void;
   /**
-   * Writes to every master. A demoted or isolated master may keep our connection and answer reads without the newest
-   * tombstones. It refuses the write, and that ends the connection.
+   * Sends every master a write that needs no memory. A demoted or isolated master may keep our connection and answer
+   * reads without the newest tombstones. It refuses the write, and that ends the connection.
    * @throws AuthError `unavailable`
    */
   check(): Promise<void>;
@@ -17,12 +17,10 @@ export interface Connections {
 
 /** How many key names to try until every master has one. */
 const MAX_NAMES = 100_000;
-/** Expiry of a written key, in seconds. */
-const TTL = 60;
 
 /** @param prefix REDIS_PREFIX. */
 export function makeConnections(client: Redis | Cluster, prefix: string): Connections {
-  const write = (key: string) => orUnavailable(client.set(key, '1', 'EX', TTL));
+  const write = (key: string) => orUnavailable(client.del(key));
   if (client instanceof Cluster) {
     return {
       current: () => (client.status === 'ready' ? client.nodes('master') : []),

@@ -1,13 +1,17 @@
 --[[
-  Announces a rebuild: a replica is about to read the record, and then puts what it has read (put.lua). If Redis is
-  emptied in between (FLUSHALL), it loses newer roles, names and tombstones, and the put must not bring back older ones.
-  So the user's key holds a time, `since`: it has seen every change from then on. put.lua refuses what was read earlier.
+  `announceRebuild` announces a rebuild: a replica is about to read the record, and then puts what it has read
+  (put.lua). If Redis is emptied in between (FLUSHALL), it loses newer roles, names and tombstones, and the put must not
+  bring back older ones. So the user's key holds a time, `since`: it has seen every change from then on. put.lua refuses
+  what was read earlier.
 
   Input:
     userKey   made with `since` if there is none
     now       Redis's clock (µs), as text
   Output:
     nothing
+
+  `missing` does it for a token without a state, and returns what the script answers: 'missing', now. A full Redis takes
+  no announcement. Then put.lua refuses a state, and a token that has ended is still found in the record.
 ]]
 local function announceRebuild(userKey, now)
   if redis.call('EXISTS', userKey) == 0 then
@@ -18,4 +22,10 @@ local function announceRebuild(userKey, now)
     -- Redis's clock was set back: no put would be taken before it gets there again.
     redis.call('HSET', userKey, 'since', now)
   end
+end
+
+local function missing(userKey, now)
+  local isAnnounced, reason = pcall(announceRebuild, userKey, now)
+  if not isAnnounced and not string.find(reason, 'OOM') then error(reason, 0) end
+  return 'missing\0' .. now
 end

@@ -15,8 +15,11 @@
 if redis.call('EXISTS', KEYS[1]) == 0 then return end
 local stored = redis.call('HMGET', KEYS[1], 'username', 'version')
 if tonumber(stored[2] or 0) > tonumber(ARGV[7]) then return end
-redis.call('HSET', KEYS[1], 'version', ARGV[7])
-if not stored[1] then return end
-redis.call('HSET', KEYS[1], 'username', ARGV[2], 'name', ARGV[3], 'created', ARGV[4], 'disabled', ARGV[5],
-  'roles', ARGV[6])
+if not stored[1] then
+  redis.call('HSET', KEYS[1], 'version', ARGV[7])
+  return
+end
+-- First, because Redis at its limit of memory lets a script write on after it.
 redis.call('EXPIRE', KEYS[1], ARGV[1])
+redis.call('HSET', KEYS[1], 'username', ARGV[2], 'name', ARGV[3], 'created', ARGV[4], 'disabled', ARGV[5],
+  'roles', ARGV[6], 'version', ARGV[7])

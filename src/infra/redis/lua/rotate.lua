@@ -45,10 +45,7 @@ local function handleToken(keys, text)
   -- revoke.lua has run.
   if token[7] == 'reused' then return 'reused' end
   if token[7] then return 'revoked' end
-  if not token[1] or not user[1] then
-    announceRebuild(keys[2], print53(now))
-    return 'missing\0' .. print53(now)
-  end
+  if not token[1] or not user[1] then return missing(keys[2], print53(now)) end
   if user[4] == '1' then return 'disabled' end
 
   local stored, parent, first = tonumber(token[1]), tonumber(token[2]), tonumber(token[3])
