@@ -3,6 +3,8 @@ import { startAgent } from './agent.ts';
 import { ConfigurationError, readConfiguration, urlOf } from './configuration.ts';
 import { makeLog } from './log.ts';
 
+// A reader of the log that ends, such as a crashed collector, must not end the agent with it.
+process.stdout.on('error', () => undefined);
 const log = makeLog((line) => process.stdout.write(line));
 
 try {

@@ -14,6 +14,8 @@ export interface Agent {
   /** Its standard output and error so far. */
   log(): string;
   lines(): Record<string, unknown>[];
+  /** Ends the reader of its standard output. */
+  stopReading(): void;
   exited: Promise<number | null>;
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
@@ -44,7 +46,15 @@ export async function startAgent(
       .split('\n')
       .filter((line) => line.startsWith('{') && line.endsWith('}'))
       .map((line) => JSON.parse(line) as Record<string, unknown>);
-  return { url: `http://${listen}`, opsUrl: `http://${ops}`, log: () => output, lines, exited, stop };
+  return {
+    url: `http://${listen}`,
+    opsUrl: `http://${ops}`,
+    log: () => output,
+    lines,
+    stopReading: () => child.stdout.destroy(),
+    exited,
+    stop,
+  };
 }
 
 export async function agentIsReady({ opsUrl }: Agent): Promise<void> {

@@ -1,5 +1,7 @@
 import { test } from 'tap';
 import { limited, makeLog } from '../src/log.ts';
+import { startAgent } from './agent.ts';
+import { fakeLatchkey } from '../../verifier/test/fake-latchkey.ts';
 
 test('at most ten lines a second, and the next one counts those that were left out', (t) => {
   const lines: object[] = [];
@@ -21,4 +23,17 @@ test('at most ten lines a second, and the next one counts those that were left o
   ]);
   t.notMatch(lines[11], { omitted: Number });
   t.end();
+});
+
+test('the agent goes on when the reader of its log ends', async (t) => {
+  const { url, client } = await fakeLatchkey(t);
+  const agent = await startAgent(t, {
+    LATCHKEY_URL: url,
+    LATCHKEY_AUDIENCE: 'latchkey',
+    LATCHKEY_CLIENT_ID: client.id,
+    LATCHKEY_CLIENT_SECRET: client.secret,
+  });
+  agent.stopReading();
+  // Each refusal is a line of the log.
+  for (let i = 0; i < 3; i++) t.equal((await fetch(`${agent.url}/verify`)).status, 401);
 });

@@ -148,21 +148,21 @@ export function createClient(options: ClientOptions = {}): Client {
     signup: (body) => open(SIGNUP, body),
     login: (body) => open(LOGIN, body),
     completeLogin: (body) => open('/api/auth/second-factor', body),
-    async logout({ everywhere = false } = {}) {
-      const path = everywhere ? '/api/user/tokens' : LOGIN;
+    async logout({ everywhere } = {}) {
       const removal = store.change((held) => {
-        if (held) untold.add(ending(held, path));
+        if (held) untold.add(ending(held, everywhere ? '/api/user/tokens' : LOGIN));
         return null;
       });
       await removal.catch(() => null);
-      // oxlint-disable-next-line unicorn/no-useless-spread -- others join and leave while this one waits
-      for (const end of [...untold]) {
+      // The newest first, so that what an older one meets does not keep it from being sent.
+      for (const end of [...untold].reverse()) {
         const pace = makePace();
         await insist(pace, () => pace.run(end)).catch((error: unknown) => {
           // The session had ended before.
           if (everywhere || !isRefusal(error)) throw error;
         });
         untold.delete(end);
+        everywhere = false;
       }
       // If the storage has thrown, the session has ended all the same.
       await removal;

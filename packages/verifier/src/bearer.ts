@@ -1,3 +1,4 @@
+import { callListener } from './call-listener.ts';
 import type { Verifier } from './create-verifier.ts';
 import { checkDemand, type Demand } from './demand.ts';
 import { readScope, type Scope } from './scope.ts';
@@ -46,7 +47,9 @@ export interface BearerOptions<Request> extends Demand {
    * `authOf(request, { limited: true })`.
    */
   scope?: Scope | undefined;
-  /** Called for each request that is refused, for a log. The client does not learn the reason. */
+  /**
+   * Called for each request that is refused, for a log. The client does not learn the reason. Its errors are ignored.
+   */
   onRefused?: ((error: VerifierError, request: Request) => void) | undefined;
 }
 
@@ -88,7 +91,7 @@ export async function authenticate<Accepted extends TokenType>(
     return { auth: await (checks ? verify(token, checks) : verify(token)) };
   } catch (error) {
     if (!(error instanceof VerifierError)) throw error;
-    onRefused(error);
+    callListener(onRefused, error);
     return { refusal: refuse(error) };
   }
 }

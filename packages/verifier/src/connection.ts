@@ -99,7 +99,8 @@ export function makeConnection({ settings, clock, onRenew }: Parts): Connection 
    */
   async function send(to: string, init: RequestInit, refusals: Refusals = {}): Promise<Response> {
     const { pathname, origin } = new URL(to);
-    const attempt = () => fetch(to, { redirect: 'manual', ...init });
+    // Async, because a service's own `fetch` may throw before it returns a promise.
+    const attempt = async () => fetch(to, { redirect: 'manual', ...init });
     const response = await attempt()
       .catch((error: unknown) => {
         if (init.signal?.aborted) throw error;

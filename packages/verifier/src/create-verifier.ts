@@ -153,7 +153,7 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
 
   /** Whether our list of revocations can cover this token: older revocations have been dropped. */
   function isCovered({ tokenType, claims: { iat } }: AnyToken): boolean {
-    return tokenType !== 'access' || clock.now() / 1000 - iat <= revocations.kept();
+    return tokenType !== 'access' || clock.now() / 1000 - iat <= revocations.coveredAge();
   }
 
   /** Whether the token is good if no known revocation ends it. */

@@ -1,6 +1,8 @@
+import { callListener } from './call-listener.ts';
+
 /**
- * Reports each failure once per outage; null ends the outage, which `recovered` hears of if a failure was reported. An
- * error thrown by either is ignored, so that it cannot stop the background work.
+ * Reports each failure once per outage; null ends the outage, which `recovered` hears of if a failure was reported. Errors
+ * of either are ignored, so that they cannot stop the background work.
  */
 export function reportOnce<Failure extends Error>(
   report: (error: Failure) => void,
@@ -8,17 +10,13 @@ export function reportOnce<Failure extends Error>(
 ): (error: Failure | null) => void {
   const reported = new Set<string>();
   return (error) => {
-    try {
-      if (error === null) {
-        if (reported.size === 0) return;
-        reported.clear();
-        recovered();
-      } else if (!reported.has(error.message)) {
-        reported.add(error.message);
-        report(error);
-      }
-    } catch {
-      // There is no other place to report this.
+    if (error === null) {
+      if (reported.size === 0) return;
+      reported.clear();
+      callListener(recovered);
+    } else if (!reported.has(error.message)) {
+      reported.add(error.message);
+      callListener(report, error);
     }
   };
 }

@@ -11,8 +11,11 @@ export interface Revocations {
   includes(token: Pick<UserToken, 'sid' | 'userId'>): boolean;
   /** Seconds since we knew all published revocations; Infinity before the first complete snapshot. */
   staleness(): number;
-  /** Seconds for which a revocation is kept. The revocation of an older access token may have been dropped. */
-  kept(): number;
+  /**
+   * Seconds, by this machine's clock. The revocation of an access token that is older may have been dropped, or be
+   * missing from the snapshot, which looks back a minute further than the lifetime of access tokens.
+   */
+  coveredAge(): number;
   /** Number of revocations in memory. */
   size(): number;
 }
@@ -39,11 +42,13 @@ const BUCKETS = 16;
 /**
  * Memory depends only on the number of revocations within the lifetime of an access token: a whole bucket is dropped
  * when all its access tokens must have expired.
- * @param clockTolerance seconds for which expired tokens are still accepted; revocations are kept for as much longer.
+ * @param clockTolerance seconds for which expired tokens are still accepted. It counts twice for how long a revocation
+ * is kept, because this machine's clock may be behind by as much.
  */
 export function makeRevocations(clock: VerifierClock, clockTolerance: number): Revocations {
   const buckets: Bucket[] = [];
   let kept = 0;
+  let coveredAge = 0;
   let known: Moment | null = null;
   let began: Moment | null = null;
 
@@ -82,7 +87,8 @@ export function makeRevocations(clock: VerifierClock, clockTolerance: number): R
   /** A snapshot is as old as its first part, and incomplete until its last part. */
   function addSnapshot(snapshot: FeedMessage & { type: 'snapshot' }): void {
     began ??= moment();
-    kept = snapshot.remember + clockTolerance;
+    coveredAge = snapshot.remember + clockTolerance;
+    kept = coveredAge + clockTolerance;
     for (const token of snapshot.tokens) addToken(token);
     for (const mark of snapshot.users) addUser(mark);
     if (!snapshot.isLast) return;
@@ -112,7 +118,7 @@ export function makeRevocations(clock: VerifierClock, clockTolerance: number): R
       // The wall clock includes the time for which a machine was suspended; the monotonic clock never goes back.
       return Math.max(now - known.now, monotonic - known.monotonic) / 1000;
     },
-    kept: () => kept,
+    coveredAge: () => coveredAge,
     size: () => buckets.reduce((sum, { tokens, users }) => sum + tokens.size + users.size, 0),
   };
 }

@@ -99,3 +99,12 @@ test('tells the service why a request was refused, also one without a token', as
   await authenticate(verifying(), 'Bearer a b', note);
   t.strictSame(heard, ['missing', 'audience', 'configuration', 'malformed']);
 });
+
+test('a log that fails changes no answer, and ends no process', async (t) => {
+  const failed = () => {
+    throw new Error('the log is full');
+  };
+  const rejecting = (): unknown => Promise.reject(new Error('the log is full'));
+  for (const onRefused of [failed, rejecting])
+    t.match(await authenticate(verifying(), '', onRefused), { refusal: { status: 401 } });
+});

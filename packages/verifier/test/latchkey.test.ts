@@ -254,6 +254,12 @@ test('an outage or unexpected answer is unavailable, and the message quotes noth
   await t.rejects(latchkey.introspect('secret-token'), {
     message: /^\/api\/auth\/introspect did not answer: ECONNREFUSED$/,
   });
+  const throwing = at(fake, {
+    fetch: () => {
+      throw new RangeError('secret-token');
+    },
+  });
+  await t.rejects(throwing.keys(), { reason: 'unreachable', message: /did not answer: RangeError$/ });
   const page = at(fake, {
     fetch: () => Promise.resolve(new Response('<html>', { headers: { 'content-type': 'text/html' } })),
   });

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { test } from 'tap';
 import { reportOnce } from '../src/report-once.ts';
 
@@ -13,13 +14,17 @@ test('reports a failure when it begins, changes, or returns', (t) => {
   t.end();
 });
 
-test('a report callback that throws does no harm', (t) => {
+test('a report callback that throws or rejects does no harm', async (t) => {
   let tries = 0;
-  const report = reportOnce(() => {
+  const failed = () => {
     tries++;
     throw new Error('the log is full');
-  });
-  for (const message of ['a', 'a', 'b']) report(new Error(message));
-  t.equal(tries, 2);
-  t.end();
+  };
+  const rejecting = (): unknown => Promise.resolve().then(failed);
+  for (const listener of [failed, rejecting]) {
+    const report = reportOnce(listener, listener);
+    for (const message of ['a', 'a', 'b', null]) report(message === null ? null : new Error(message));
+    await turn();
+  }
+  t.equal(tries, 6);
 });
