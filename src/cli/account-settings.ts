@@ -71,6 +71,9 @@ export async function reservedHashes(prisma: PrismaClient, hashing: NameHashing 
   return () => [];
 }
 
+/** For an account store that adds and renames nobody. */
+export const NO_NAMES = (): [] => [];
+
 /** Ends a sentence about reserved names. */
 export const NEEDS_SECRET = "the command needs the service's REFRESH_TOKEN_SECRET, or its DATA_DIR";
 export const NEEDS_FACTOR_KEYS = "the command needs the service's FACTOR_KEYS";

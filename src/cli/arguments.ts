@@ -161,7 +161,7 @@ const COMMANDS = {
   plan: {
     users: text,
     'active-share': { ...text, default: '0.2' },
-    // Without a default: plan-options.ts has to know whether they were given.
+    // Without a default: plan.ts has to know whether they were given.
     'visits-per-day': text,
     'visit-length': { ...text, default: '15m' },
     'refresh-every': text,

@@ -18,7 +18,7 @@ import { discoveryUrl } from '../infra/issuers/issuer-url.ts';
 import { parseJwks } from '../infra/issuers/jwks.ts';
 import { makeServiceStore } from '../infra/postgres/service-store.ts';
 import { UsageError, type Values } from './arguments.ts';
-import { CommandError, type Command, type Outcome } from './command.ts';
+import { CommandError, isoOrNull, type Command, type Outcome } from './command.ts';
 import { withPostgres } from './database.ts';
 
 export interface ClientCommand {
@@ -310,8 +310,4 @@ function described(service: RegisteredService) {
     disabled_at: isoOrNull(disabledAt),
     trusts: service.trusts,
   };
-}
-
-function isoOrNull(time: number | null): string | null {
-  return time === null ? null : new Date(time).toISOString();
 }

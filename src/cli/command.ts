@@ -41,6 +41,11 @@ export type Act = (
   invocation: Pick<Invocation, 'env' | 'note' | 'values'>,
 ) => Promise<Outcome | null>;
 
+/** @param time milliseconds since 1970. */
+export function isoOrNull(time: number | null): string | null {
+  return time === null ? null : new Date(time).toISOString();
+}
+
 /** The command did not do what the user asked for. */
 export class CommandError extends Error {
   override name = 'CommandError';

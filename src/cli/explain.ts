@@ -9,6 +9,7 @@ import { ignoreOutage } from '../domain/errors.ts';
 import type { ServiceBearer, TokenKey } from '../domain/principal.ts';
 import type { TokenRecord } from '../domain/tokens/token-record.ts';
 import { makeTokenCodec } from '../http/token-codec.ts';
+import { fileOf } from '../infra/audit/audit-log.ts';
 import { existingRefreshSecret } from '../infra/crypto/generated-keys.ts';
 import { readSigningKeys } from '../infra/crypto/key-files.ts';
 import { parseRefreshSecrets } from '../infra/crypto/keys.ts';
@@ -182,13 +183,14 @@ async function endingEvent(
   target: string,
   { record, endReason }: Pick<RecordedToken, 'record' | 'endReason'>,
 ): Promise<Entry | null> {
-  if (!target.startsWith('file:') || endReason === null) return null;
+  const file = fileOf(target);
+  if (file === null || endReason === null) return null;
   // A service that ends tokens names them, and a command does not.
   const isEnding = (entry: Entry) =>
     endsToken(entry, record) || (endReason === 'admin' && endsAccount(entry, record));
   try {
     const lines = createInterface({
-      input: createReadStream(target.slice('file:'.length)),
+      input: createReadStream(file),
       crlfDelay: Infinity,
     });
     for await (const line of lines) {

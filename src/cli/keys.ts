@@ -9,7 +9,7 @@ import { createOnce } from '../infra/crypto/generated-keys.ts';
 import { nextName, readKeyFiles } from '../infra/crypto/key-files.ts';
 import { generateSigningKey, parseSigningKey } from '../infra/crypto/keys.ts';
 import { UsageError } from './arguments.ts';
-import { CommandError, type Command, type Outcome } from './command.ts';
+import { CommandError, isoOrNull, type Command, type Outcome } from './command.ts';
 import { withDatabase } from './database.ts';
 import { describe } from './doctor.ts';
 
@@ -55,9 +55,9 @@ async function listKeys(env: Environment): Promise<Outcome> {
   });
   const shown = keys.map((key) => ({
     ...key,
-    createdAt: isoOf(key.createdAt),
-    since: isoOf(key.since),
-    next: isoOf(key.next),
+    createdAt: isoOrNull(key.createdAt),
+    since: isoOrNull(key.since),
+    next: isoOrNull(key.next),
   }));
   return {
     result: { directory, keys: shown },
@@ -90,7 +90,7 @@ function addKey(env: Environment, algorithm: SigningKey['algorithm'], now: numbe
     names.length === 0
       ? 'it is the only key, and signs at once'
       : `it signs ${lead} s after the last replica has loaded it, not before ${time(now + lead * 1000)}`;
-  const signsFrom = names.length === 0 ? null : isoOf(now + lead * 1000);
+  const signsFrom = names.length === 0 ? null : isoOrNull(now + lead * 1000);
   return {
     result: { kid, algorithm, file, signsFrom },
     text: `${file}: ${algorithm} ${kid}; ${when}`,
@@ -122,7 +122,7 @@ async function retireKey(env: Environment, which: string, force: boolean): Promi
   const facts = { kid, file: join(directory, file), files };
   const refusal = keys.length === 1 ? 'it is the only key: run `latchkey keys add` first' : reasonToKeep(key);
   if (refusal !== null && (!force || keys.length === 1))
-    throw new CommandError(refusal, { ...facts, retired: false, from: isoOf(next) });
+    throw new CommandError(refusal, { ...facts, retired: false, from: isoOrNull(next) });
   try {
     // All names: under any remaining one, the key would keep signing.
     for (const name of files) rmSync(join(directory, name));
@@ -155,8 +155,4 @@ function broken({ state, longLived }: JudgedKey): string {
   if (state !== 'signing' && state !== 'verifying') return '';
   const tokens = longLived > 0 ? `, and ${longLived} long-lived tokens have ended for good` : '';
   return `: access tokens that it signed are refused within seconds, and clients refresh them${tokens}`;
-}
-
-function isoOf(at: number | null): string | null {
-  return at === null ? null : new Date(at).toISOString();
 }

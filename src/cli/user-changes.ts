@@ -9,7 +9,7 @@ import type { AccountChanges, AccountStore, ChangedAccount } from '../domain/use
 import { parseRoles } from '../domain/roles.ts';
 import { makeAccountStore } from '../infra/postgres/account-store.ts';
 import { makeFactorStore } from '../infra/postgres/factor-store.ts';
-import { nameHashing, NEEDS_SECRET } from './account-settings.ts';
+import { nameHashing, NEEDS_SECRET, NO_NAMES } from './account-settings.ts';
 import { UsageError } from './arguments.ts';
 import { CommandError, type Act, type Facts, type Outcome } from './command.ts';
 import { confirm, requireConfirmation } from './confirm.ts';
@@ -95,9 +95,6 @@ export const setRoles: Act = async ({ prisma }, user, { values, note }) => {
     audited: { done },
   };
 };
-
-/** No name is checked or given. */
-const NO_NAMES = () => [];
 
 function change(accounts: AccountStore, user: AccountKey, changes: AccountChanges) {
   return accounts.change(user, changes, Date.now());

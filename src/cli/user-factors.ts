@@ -1,20 +1,21 @@
 import { makeAccountStore } from '../infra/postgres/account-store.ts';
 import { makeFactorStore } from '../infra/postgres/factor-store.ts';
-import type { Act } from './command.ts';
+import { NO_NAMES } from './account-settings.ts';
+import { isoOrNull, type Act } from './command.ts';
 import { removeFactors } from './user-changes.ts';
 
 /** `latchkey user factors`: what the owner sees at `GET /api/user/factors`. @throws AuthError `unavailable` */
 export const factors: Act = async (postgres, user, invocation) => {
   if (invocation.values.remove) return removeFactors(postgres, user, invocation);
-  const account = await makeAccountStore(postgres.prisma, () => []).find(user);
+  const account = await makeAccountStore(postgres.prisma, NO_NAMES).find(user);
   const found = account && (await makeFactorStore(postgres.prisma).list(account.id));
   if (!found) return null;
   const shown = found.factors.map(({ id, type, name, createdAt, lastUsedAt }) => ({
     id,
     type,
     name,
-    created_at: iso(createdAt),
-    last_used_at: lastUsedAt === null ? null : iso(lastUsedAt),
+    created_at: isoOrNull(createdAt),
+    last_used_at: isoOrNull(lastUsedAt),
   }));
   const lines = shown.map(
     ({ id, type, name, created_at: created, last_used_at: used }) =>
@@ -29,7 +30,3 @@ export const factors: Act = async (postgres, user, invocation) => {
     audited: { userId: account.id },
   };
 };
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
-}

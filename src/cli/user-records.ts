@@ -1,5 +1,3 @@
-import type { AccountKey } from '../domain/identifiers.ts';
-import type { PrismaClient } from '../generated/prisma/client.ts';
 import { AuthError } from '../domain/errors.ts';
 import type { Account } from '../domain/users/account.ts';
 import { collectFields } from '../domain/identifiers.ts';
@@ -7,22 +5,22 @@ import { parseRoles } from '../domain/roles.ts';
 import { takenIn } from '../domain/users/taken.ts';
 import { hashThatNothingOpens } from '../infra/crypto/scrypt-hasher.ts';
 import { makeAccountStore } from '../infra/postgres/account-store.ts';
-import { accountSettings, nameHashing, reservedHashes } from './account-settings.ts';
+import { accountSettings, nameHashing, NO_NAMES, reservedHashes } from './account-settings.ts';
 import { UsageError } from './arguments.ts';
-import { CommandError, type Command, type Outcome } from './command.ts';
+import { CommandError, type Act, type Command } from './command.ts';
 import { withPostgres } from './database.ts';
 
 /** The most that one call lists: a terminal is not for more, and `user export` writes all. */
 const MOST_LISTED = 1000;
 
 /** `latchkey user show NAME`. @returns null if there is no such user. */
-export async function showUser(prisma: PrismaClient, key: AccountKey): Promise<Outcome | null> {
-  const user = await makeAccountStore(prisma, () => []).find(key);
+export const showUser: Act = async ({ prisma }, key) => {
+  const user = await makeAccountStore(prisma, NO_NAMES).find(key);
   if (!user) return null;
   const shown = fieldsOf(user);
   const lines = Object.entries(shown).map(([field, value]) => `${field.padEnd(16)}${String(value)}`);
   return { result: shown, text: lines.join('\n'), audited: { userId: user.id } };
-}
+};
 
 /** `latchkey user list`. */
 export const listUsers: Command = ({ env, values: { after, limit } }) => {
@@ -31,7 +29,7 @@ export const listUsers: Command = ({ env, values: { after, limit } }) => {
     throw new UsageError(`--limit is a number from 1 to ${MOST_LISTED}`);
   return withPostgres(env, async ({ prisma }) => {
     // One more tells whether there is a next page.
-    const page = await makeAccountStore(prisma, () => []).page(Number(after), Number(limit) + 1);
+    const page = await makeAccountStore(prisma, NO_NAMES).page(Number(after), Number(limit) + 1);
     const users = page.slice(0, Number(limit));
     const next = page.length > users.length ? (users.at(-1)?.id ?? null) : null;
     const lines = users.map(

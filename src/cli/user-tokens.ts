@@ -1,6 +1,3 @@
-import type { AccountKey } from '../domain/identifiers.ts';
-import type { Postgres } from '../infra/postgres/client.ts';
-import type { Environment } from '../config/config.ts';
 import type { EndedPosition, EndedToken } from '../domain/tokens/ended-token.ts';
 import { usedSince } from '../domain/tokens/claims.ts';
 import { listEnded } from '../domain/users/list-tokens.ts';
@@ -8,7 +5,8 @@ import { summarise, type TokenSummary } from '../domain/users/account-with-token
 import { makeTokenStore } from '../infra/postgres/token-store.ts';
 import { makeAccountStore } from '../infra/postgres/account-store.ts';
 import { systemClock } from '../runtime/system-clock.ts';
-import type { Outcome } from './command.ts';
+import { NO_NAMES } from './account-settings.ts';
+import { isoOrNull, type Act } from './command.ts';
 import { tokenLifetimes } from './token-lifetimes.ts';
 
 interface UserTokens {
@@ -23,13 +21,9 @@ interface UserTokens {
  * @returns null if there is no such user.
  * @throws ConfigError, AuthError `unavailable`
  */
-export async function showTokens(
-  postgres: Pick<Postgres, 'prisma' | 'run'>,
-  user: AccountKey,
-  env: Environment,
-): Promise<Outcome | null> {
+export const showTokens: Act = async (postgres, user, { env }) => {
   const lifetimes = tokenLifetimes(env);
-  const account = await makeAccountStore(postgres.prisma, () => []).find(user);
+  const account = await makeAccountStore(postgres.prisma, NO_NAMES).find(user);
   if (!account) return null;
   const userId = account.id;
   const store = makeTokenStore(postgres, lifetimes);
@@ -45,16 +39,16 @@ export async function showTokens(
     before = next ?? undefined;
   }
   return { result: forMachines(found), text: forPeople(found), audited: { userId } };
-}
+};
 
 /** The fields and formats of `GET /api/user/tokens`. */
 function forMachines({ userId, tokens, ended }: UserTokens): object {
   return {
     user: userId,
-    tokens: tokens.map((token) => ({ ...common(token), expires_at: iso(token.expiresAt) })),
+    tokens: tokens.map((token) => ({ ...common(token), expires_at: isoOrNull(token.expiresAt) })),
     ended: ended.map((token) => ({
       ...common(token),
-      ended_at: iso(token.endedAt),
+      ended_at: isoOrNull(token.endedAt),
       reason: token.reason,
     })),
   };
@@ -62,14 +56,14 @@ function forMachines({ userId, tokens, ended }: UserTokens): object {
 
 function forPeople({ tokens, ended }: UserTokens): string {
   const line = (token: TokenSummaryLike, end: string) =>
-    `${token.id}  ${token.type}  ${JSON.stringify(token.name)}  created ${iso(token.createdAt) ?? ''}` +
+    `${token.id}  ${token.type}  ${JSON.stringify(token.name)}  created ${isoOrNull(token.createdAt) ?? ''}` +
     (token.createdBy === null ? '' : ` by session ${token.createdBy}`) +
     (token.limited ? `  for ${token.limited.audience}: ${token.limited.scopes.join(' ')}` : '') +
-    `  last used ${iso(token.lastUsedAt) ?? 'never'}  ${end}`;
+    `  last used ${isoOrNull(token.lastUsedAt) ?? 'never'}  ${end}`;
   return [
     ...(tokens.length === 0 ? ['no live tokens'] : []),
-    ...tokens.map((token) => line(token, `expires ${iso(token.expiresAt) ?? 'never'}`)),
-    ...ended.map((token) => line(token, `ended ${iso(token.endedAt) ?? ''}: ${token.reason}`)),
+    ...tokens.map((token) => line(token, `expires ${isoOrNull(token.expiresAt) ?? 'never'}`)),
+    ...ended.map((token) => line(token, `ended ${isoOrNull(token.endedAt) ?? ''}: ${token.reason}`)),
   ].join('\n');
 }
 
@@ -83,15 +77,10 @@ function common({ id, type, name, createdAt, createdBy, limited, lastUsedAt }: T
     id,
     type,
     name,
-    created_at: iso(createdAt),
+    created_at: isoOrNull(createdAt),
     created_by: createdBy,
     scopes: limited?.scopes ?? null,
     audience: limited?.audience ?? null,
-    last_used_at: iso(lastUsedAt),
+    last_used_at: isoOrNull(lastUsedAt),
   };
-}
-
-/** @param ms milliseconds since 1970. */
-function iso(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString();
 }

@@ -51,9 +51,9 @@ function keyOf(name: string | undefined, id: string | undefined): AccountKey | n
 }
 
 const ACTIONS: Partial<Record<string, Act>> = {
-  tokens: (postgres, user, { env }) => showTokens(postgres, user, env),
+  tokens: showTokens,
   reset: resetUser,
-  show: ({ prisma }, user) => showUser(prisma, user),
+  show: showUser,
   enable,
   disable,
   factors,

@@ -19,7 +19,7 @@ import { redisCertificateEnd } from '../infra/redis/inspect.ts';
 import { makeTokenStore } from '../infra/postgres/token-store.ts';
 import { makeBackgroundTasks, type BackgroundTasks } from '../runtime/background-tasks.ts';
 import { readBuild } from '../runtime/build.ts';
-import { makeDrain, makeReadiness } from '../runtime/readiness.ts';
+import { makeReadiness } from '../runtime/readiness.ts';
 import type { LogOutput } from '../runtime/logger.ts';
 import { containerMemory } from '../runtime/memory.ts';
 import { makeStoreWatch } from '../runtime/store-watch.ts';
@@ -61,7 +61,7 @@ export async function compose(
   output: Pick<LogOutput, 'writeNow' | 'dropped'>,
   tracer: Tracer | null = null,
 ): Promise<Composition> {
-  const drain = makeDrain();
+  let isDraining = false;
   const lifetimes = lifetimesOf(config);
   const build = readBuild();
   const metrics = makeMetrics({
@@ -157,7 +157,7 @@ export async function compose(
     tokenStates,
     redisFailure: () => opened.redisFailure(),
     clock: ownClock.watch,
-    isDraining: drain.isDraining,
+    isDraining: () => isDraining,
   });
   metrics.watch({
     readiness,
@@ -195,7 +195,7 @@ export async function compose(
       rateLimit: { redis, nameSpace: `${config.REDIS_PREFIX}limit:`, auditLimit },
       loadShedding: { ...hashing.loadShedding, isStoreFull: opened.memory.isNearlyFull },
       fanOut,
-      isDraining: drain.isDraining,
+      isDraining: () => isDraining,
       clock,
       random: Math.random,
       logger,
@@ -208,7 +208,7 @@ export async function compose(
     refusal: () => postgres.refusal()?.message ?? null,
     ops: { readiness, build, metrics: () => metrics.text(), logger },
     drain() {
-      drain.begin();
+      isDraining = true;
       // Feed readers never disconnect on their own: closing moves them to another replica.
       fanOut.close();
     },

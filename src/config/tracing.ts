@@ -1,6 +1,6 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { z } from 'zod';
-import { orIssue, plainUrl, url } from './field-kinds.ts';
+import { offByDefault, orIssue, plainUrl, url } from './field-kinds.ts';
 import { listOf } from './networks.ts';
 
 /** Of the specification. */
@@ -19,15 +19,7 @@ const protocol = z.enum(PROTOCOLS, 'must be http/protobuf or http/json').optiona
  * (sampler, resource, batches), and takes its defaults for those that it cannot read.
  */
 export const TRACING_FIELDS = {
-  OTEL_SDK_DISABLED: {
-    schema: z
-      .enum(['true', 'false'], 'must be true or false')
-      .default('false')
-      .transform((value) => value === 'true'),
-    type: '`true`, `false`',
-    defaultText: 'false',
-    meaning: '`true` sends nothing, even if other variables ask for it',
-  },
+  OTEL_SDK_DISABLED: offByDefault('`true` sends nothing, even if other variables ask for it'),
   OTEL_TRACES_EXPORTER: {
     schema: z.enum(['otlp', 'none'], 'must be otlp or none').optional(),
     type: '`otlp`, `none`',

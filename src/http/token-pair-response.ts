@@ -3,7 +3,7 @@ import type { SessionGrant } from '../domain/sessions/session.ts';
 import type { Config } from '../config/config.ts';
 import { lifetimesOf, pairClaims } from '../domain/tokens/claims.ts';
 import type { User } from '../domain/user.ts';
-import { Id, Roles, Timestamp } from './schemas.ts';
+import { Id, Roles, Timestamp, timestamp } from './schemas.ts';
 import type { TokenCodec } from './token-codec.ts';
 
 export const UserSchema = Type.Object(
@@ -62,5 +62,5 @@ export function makeTokenPairResponse(
 export type TokenPairResponse = ReturnType<typeof makeTokenPairResponse>;
 
 export function userBody({ id, username, name, createdAt, roles }: User) {
-  return { id, username, name, created_at: new Date(createdAt).toISOString(), roles };
+  return { id, username, name, created_at: timestamp(createdAt), roles };
 }

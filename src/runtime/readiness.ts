@@ -14,6 +14,7 @@ interface ReadinessPorts {
   /** A code of why Redis fails; null if it works. */
   redisFailure?: () => string | null;
   clock: Pick<ClockWatch, 'compare' | 'isWrong' | 'state'>;
+  /** A draining replica is not ready, and its responses close their connections. */
   isDraining: () => boolean;
 }
 
@@ -82,20 +83,4 @@ export function makeReadiness({
     if (failure !== null) return `Redis fails (${failure})`;
     return databaseWorks ? 'wait until revocations are replayed' : 'wait for the database';
   }
-}
-
-/** Whether this replica is draining: it is not ready, and its responses close their connections. */
-interface Drain {
-  isDraining: () => boolean;
-  begin: () => void;
-}
-
-export function makeDrain(): Drain {
-  let draining = false;
-  return {
-    isDraining: () => draining,
-    begin: () => {
-      draining = true;
-    },
-  };
 }

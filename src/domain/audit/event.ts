@@ -6,8 +6,7 @@ import { SECOND_STEPS } from '../second-step.ts';
 import { SCOPE_MAX_LENGTH } from '../scopes.ts';
 import type { Sourced } from './source.ts';
 
-// The fields of events, apart from event.ts, which lists events alone. `description` and `examples` appear in
-// docs/audit.md.
+// `description` and `examples` of the fields appear in docs/audit.md.
 
 const Id = (description: string, example: number) =>
   Type.Integer({ minimum: 1, description, examples: [example] });

@@ -5,9 +5,6 @@ export const UNIQUE_FIELDS = ['username', 'email', 'external_id'] as const;
 
 export type UniqueField = (typeof UNIQUE_FIELDS)[number];
 
-/** The refusal of each. */
-export type TakenCode = `${UniqueField}_taken`;
-
 /** Values that an account wants to have alone, in canonical form. */
 export interface WantedNames {
   username?: string;

@@ -66,7 +66,7 @@ export function duplicateOf(error: unknown): string | undefined {
 }
 
 /** Whether a statement, raw or not, violated a unique constraint. */
-export function isDuplicate(error: unknown): boolean {
+function isDuplicate(error: unknown): boolean {
   return codesOf(error).some((code) => DUPLICATES.has(code));
 }
 

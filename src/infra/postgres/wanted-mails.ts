@@ -5,7 +5,7 @@ import type { MailStore, TakenMail } from '../../domain/users/wanted-mail.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { lockCaller } from './caller-lock.ts';
 import type { Postgres } from './client.ts';
-import { mapDatabaseErrors, refuseStandby } from './errors.ts';
+import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { whereAccount } from './names.ts';
 import { replaceTokens, UNEXPIRED, useToken } from './password-resets.ts';
 import { ACCOUNT_COLUMNS, GIVEN_ADDRESS, toAccount, type AccountRow } from './rows.ts';
@@ -71,9 +71,7 @@ export function makeMailStore(
     // One at a time for all requests: readiness and the clock's check need that connection too.
     check: () =>
       (checking ??= mapDatabaseErrors(async () => {
-        const { rows } = await probe.query<{ isStandby: boolean }>(
-          `SELECT current_setting('transaction_read_only') = 'on' AS "isStandby"`,
-        );
+        const { rows } = await probe.query<{ isStandby: boolean }>(`SELECT ${IS_STANDBY.text}`);
         refuseStandby(rows);
       }).finally(() => {
         checking = null;

@@ -59,7 +59,7 @@ export async function visitTokens(
 async function* namesOn(redis: Redis | Cluster, prefix: string): AsyncIterable<string[]> {
   // Braces are literal in a pattern. The prefix may contain characters that are not.
   const match = `${prefix.replace(/[[\]?*\\]/g, '\\$&')}{*`;
-  for (const server of redis instanceof Cluster ? redis.nodes('master') : [redis]) {
+  for (const server of mastersOf(redis)) {
     let cursor = '0';
     do {
       const [next, names] = await orUnavailable(server.scan(cursor, 'MATCH', match, 'COUNT', PAGE));

@@ -27,7 +27,7 @@ export interface Stamp {
 interface RedisClockPorts {
   /** Reads the clock of the master that holds a key: seconds, and microseconds. @throws AuthError `unavailable` */
   ask: (key: string) => Promise<[string, string]>;
-  /** As in AskRedis. New connections need a new estimate. */
+  /** As in `ScriptClient`. New connections need a new estimate. */
   connectionEpoch: (expected?: ConnectionEpoch) => ConnectionEpoch;
   masterOf: (key: string) => string;
   /** Microseconds since an arbitrary start. */

@@ -16,9 +16,6 @@ const SCRIPTS = {
   release: 1,
 } as const;
 
-/** Scripts that take many tokens. */
-export type TokenScript = 'rotate' | 'check';
-
 export type ScriptName = keyof typeof SCRIPTS;
 export type Argument = string | number;
 
