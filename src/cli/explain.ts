@@ -107,6 +107,7 @@ async function checkToken(
     current: () => keys,
     onChange: () => undefined,
     reload: () => Promise.resolve(keys),
+    isIncomplete: () => false,
   };
   const codec = await makeTokenCodec(keyRing, {
     issuer: config.ISSUER,

@@ -200,6 +200,9 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
         // Another replica may have loaded a new key before this one.
         await keyRing.reload();
         found = read(token, kinds);
+        // Other replicas may have read what this one cannot.
+        if (found === 'unknown_key' && keyRing.isIncomplete(keysFor(token)))
+          throw new AuthError('unavailable');
       }
       if (typeof found === 'string') return refuse(found);
       if (acceptsExpired || !hasExpired(found, clock.now())) return found;
@@ -446,6 +449,11 @@ function find(
   const codec = ofKey.find(({ type }) => TYP[type] === header.typ);
   if (!codec) return 'type';
   return codec.algorithm === header.alg ? codec : 'malformed';
+}
+
+/** Which keys sign tokens with this header. */
+function keysFor(token: string): keyof KeySet {
+  return parseHeader(headerOf(token))?.typ === TYP.refresh ? 'refresh' : 'signing';
 }
 
 function headerOf(token: string): string {

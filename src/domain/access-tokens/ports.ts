@@ -42,6 +42,8 @@ export interface KeyRing {
   current(): KeySet;
   /** Looks for new keys now, at most once a second: a token may be signed by a key that has only just been added. */
   reload(): Promise<KeySet>;
+  /** Whether the last look found keys of this kind that it could not read: an unknown one may be among them. */
+  isIncomplete(kind: keyof KeySet): boolean;
   /** Calls back after every change. */
   onChange(listener: (keys: KeySet) => Promise<void>): void;
 }

@@ -39,23 +39,24 @@ export function makeEndForReuse({ tokens, tokenStates, revocations, clock, audit
   }
 
   /** Record first, then the tombstones, as in tokens/revoke.ts. */
-  async function write({ userId, tokenId, since, from }: Theft): Promise<void> {
+  async function write(theft: Theft): Promise<void> {
+    const { userId, tokenId, since, from } = theft;
     const stolen = await tokens.revokeForReuse(userId, tokenId, clock.now(), since);
+    // Keep it if a smaller generation was presented meanwhile.
+    if (queued.get(tokenId) === theft) queued.delete(tokenId);
     if (!stolen) return;
     const { ended, pending } = stolen;
     // Audited before the next steps: if they fail, a retry finds nothing left to report.
     if (ended.length > 0) audit({ event: 'llt.ended_for_reuse', userId, tokenIds: ended, by: tokenId }, from);
     const tokenIds = [...ended, ...pending, tokenId];
+    // If one of these fails, the next sweep sets the tombstones again.
     await tokenStates.revoke(...tokenIds.map((tokenId) => ({ userId, tokenId })));
-    // If this fails, the next sweep sets the tombstones again.
     await revocations.settle(tokenIds);
   }
 
   async function attempt(theft: Theft): Promise<void> {
     try {
       await write(theft);
-      // Keep it if a smaller generation was presented meanwhile.
-      if (queued.get(theft.tokenId) === theft) queued.delete(theft.tokenId);
     } catch (error) {
       ignoreOutage(error);
     }
@@ -78,8 +79,12 @@ export function makeEndForReuse({ tokens, tokenStates, revocations, clock, audit
       const thefts = [...queued.values()];
       if (thefts.length === 0) return;
       const keys = thefts.map(({ userId, tokenId }) => ({ userId, tokenId }));
-      await tokenStates.revokeAll(keys, 'reused');
-      await Promise.all(thefts.map(attempt));
+      try {
+        await tokenStates.revokeAll(keys, 'reused');
+      } finally {
+        // Also while the fast store is away: a shutdown would lose the thefts.
+        await Promise.all(thefts.map(attempt));
+      }
     },
     size: () => queued.size,
   };

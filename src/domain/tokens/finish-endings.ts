@@ -1,3 +1,4 @@
+import { ignoreOutage } from '../errors.ts';
 import type { RevocationFeed } from '../feed/ports.ts';
 import { sessionExpiry, type Lifetimes } from './claims.ts';
 import type { RevocationStore } from './ports.ts';
@@ -27,8 +28,11 @@ export function makeFinishEndings({ tokenStates, feed, revocations }: FinishEndi
       const covered = page.filter(({ tokenId }) => tokenId <= before);
       if (covered.length > 0) await feed.publishUser({ userId, before }, covered);
       await feed.publish(page);
-      await revocations.settle(page.map(({ tokenId }) => tokenId));
-      if (page.length < PAGE) return;
+      const settled = revocations.settle(page.map(({ tokenId }) => tokenId));
+      // If it fails, the sweep settles them: all that the request promises is done.
+      if (page.length < PAGE) return settled.catch(ignoreOutage);
+      // The next page would be the same.
+      await settled;
     }
   };
 }

@@ -25,6 +25,8 @@ const STEP = 0.382;
 export function makeWriteBehind({ writer, tokenStates, revocations, clock }: WriteBehindPorts) {
   const rotations = new Map<number, { key: TokenKey; state: SessionState }>();
   const uses = new Map<number, number>();
+  /** Sessions that were rotated here, and are revoked or purged on record: they must stay ended. */
+  let over: TokenKey[] = [];
   let flushing: Promise<void> | null = null;
   /** When the oldest queued entry was added, and the oldest one being written; by Clock.monotonic. */
   let since: number | null = null;
@@ -47,10 +49,7 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock }: Wri
     const batches = takeBatches(rotations);
     try {
       for (let batch = batches[0]; batch; batch = batches[0]) {
-        // A session that is revoked or purged on record stays ended, although it was rotated here.
-        const over = await writer.saveStates(batch.map(([, { key, state }]) => ({ ...key, state })));
-        await tokenStates.revokeAll(over);
-        await revocations.settle(over.map(({ tokenId }) => tokenId));
+        over.push(...(await writer.saveStates(batch.map(([, { key, state }]) => ({ ...key, state })))));
         batches.shift();
       }
     } finally {
@@ -70,18 +69,33 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock }: Wri
     }
   }
 
+  async function endOver(): Promise<void> {
+    await tokenStates.revokeAll(over);
+    await revocations.settle(over.map(({ tokenId }) => tokenId));
+    over = [];
+  }
+
+  async function writeRecords(): Promise<void> {
+    try {
+      await writeRotations();
+      await writeUses();
+    } finally {
+      // After the records, because they do not need the fast store; also if some could not be written.
+      await endOver();
+    }
+  }
+
   async function writeAll(): Promise<void> {
     writingSince = since;
     since = null;
     try {
-      await writeRotations();
-      await writeUses();
-      // Entries queued meanwhile may have been written too.
-      if (rotations.size + uses.size === 0) since = null;
+      await writeRecords();
     } catch (error) {
       since = writingSince;
       throw error;
     } finally {
+      // Entries queued meanwhile may have been written too.
+      if (rotations.size + uses.size === 0) since = null;
       writingSince = null;
     }
   }

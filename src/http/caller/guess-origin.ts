@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify';
+import { ignoreOutage } from '../../domain/errors.ts';
 import type { GuessOrigin } from '../../domain/passwords/guessing-limits.ts';
 import type { NetworkOf } from './network.ts';
 import type { CallerFingerprints } from './fingerprint.ts';
@@ -34,8 +35,9 @@ async function readToken(
 ): Promise<GuessOrigin['token']> {
   const token = bearerTokenOf(request);
   if (token === undefined || request.bearer) return null;
-  const identity = await codec.verifySigned(token, 'refresh', 'llt');
-  if (typeof identity === 'string') return null;
+  // A token whose key cannot be read now is no reason to refuse a login.
+  const identity = await codec.verifySigned(token, 'refresh', 'llt').catch(ignoreOutage);
+  if (typeof identity !== 'object') return null;
   const { userId, tokenId, type, withFactor } = identity;
   return { userId, tokenId, type, withFactor };
 }

@@ -31,7 +31,7 @@ export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Prom
   let files = readKeyFiles(options.signingKeysDir);
   let read: KeySet = { signing: keysOf(files), refresh: parseRefreshSecrets(options.readRefreshSecrets()) };
   /** The problems of the last reload. */
-  let problems: Error[] = [];
+  let problems: Record<keyof KeySet, Error[]> = { signing: [], refresh: [] };
   /** The keys that may sign, by the registry's last answer. */
   let active: ReadonlySet<string> | null = null;
   /** The keys that we last reported to the registry. */
@@ -60,27 +60,29 @@ export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Prom
 
   async function load(): Promise<void> {
     lastLoad = performance.now();
-    const found: Error[] = [];
-    const attempt = (step: () => void) => {
+    const found: typeof problems = { signing: [], refresh: [] };
+    const attempt = (kind: keyof KeySet, step: () => void) => {
       try {
         step();
       } catch (error) {
-        found.push(error as Error);
+        found[kind].push(error as Error);
       }
     };
     // A problem with one file must not stop the others from being added or removed.
-    attempt(() => {
+    attempt('signing', () => {
       const folder = readFolder(options.signingKeysDir, files);
-      found.push(...folder.problems);
+      found.signing.push(...folder.problems);
       read = { ...read, signing: keysOf(folder.files) };
       ({ files } = folder);
     });
-    attempt(() => {
+    attempt('refresh', () => {
       read = { ...read, refresh: parseRefreshSecrets(options.readRefreshSecrets()) };
     });
-    const known = problems.map(({ message }) => message);
+    const known = Object.values(problems)
+      .flat()
+      .map(({ message }) => message);
     problems = found;
-    for (const problem of found) if (!known.includes(problem.message)) onError(problem);
+    for (const problem of Object.values(found).flat()) if (!known.includes(problem.message)) onError(problem);
     await apply();
   }
 
@@ -117,6 +119,7 @@ export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Prom
       await (performance.now() - lastLoad >= MIN_RELOAD_INTERVAL ? loadOnce() : loading);
       return keys;
     },
+    isIncomplete: (kind) => problems[kind].length > 0,
     /** Reloads keys and secrets and asks the registry, once. */
     async settle() {
       await loadOnce();

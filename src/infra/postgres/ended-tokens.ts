@@ -4,6 +4,7 @@ import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { Lifetimes } from '../../domain/tokens/claims.ts';
 import { Prisma, type PrismaClient, type Token as TokenRow } from '../../generated/prisma/client.ts';
 import { CALLER_COLUMNS, lockUser, requireActive, requireLive, type CallerRow } from './caller-lock.ts';
+import { IS_STANDBY, refuseStandby } from './errors.ts';
 import { prepare, type RunPrepared } from './prepared.ts';
 import { RECORDED_COLUMNS, toRecord, type RecordedRow } from './rows.ts';
 
@@ -63,16 +64,19 @@ export async function openTokens(run: RunPrepared, userId: number): Promise<Open
 /** @returns a list for each user, in their order. */
 export async function openTokensOf(run: RunPrepared, userIds: readonly number[]): Promise<OpenToken[][]> {
   const lists = new Map<number, OpenToken[]>(userIds.map((userId) => [userId, []]));
-  for (const row of await run<Row>(OPEN, [userIds])) {
+  for (const row of refuseStandby(await run<ListedRow>(OPEN, [userIds]))) {
+    if (row.id === null) continue;
     const record = toRecord(row);
     lists.get(record.userId)?.push({ ...record, endReason: row.endReason });
   }
   return userIds.map((userId) => lists.get(userId) ?? []);
 }
 
-const OPEN = prepare(
-  `SELECT ${COLUMNS.text} FROM tokens WHERE user_id = ANY($1::bigint[]) AND ended_at IS NULL ORDER BY id`,
-);
+type ListedRow = { isStandby: boolean } & ({ id: null } | Row);
+
+const OPEN = prepare(`
+  SELECT ${IS_STANDBY.text}, ${COLUMNS.text} FROM (SELECT) AS one
+  LEFT JOIN tokens ON user_id = ANY($1::bigint[]) AND ended_at IS NULL ORDER BY id`);
 
 /**
  * Writes when tokens ended. Call it in the transaction that adds a token, under the lock of the user, and as the last

@@ -1,5 +1,5 @@
 import { AuthError } from '../../domain/errors.ts';
-import { Prisma } from '../../generated/prisma/client.ts';
+import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { asStoreError } from './cause.ts';
 import { CONFLICTS, DUPLICATES, failureOfState, PRISMA_OUTAGES } from './failures.ts';
 
@@ -21,6 +21,20 @@ export function refuseStandby<Row extends { isStandby: boolean }>(rows: Row[]): 
   const [first, ...rest] = rows;
   if (!first || first.isStandby) throw new AuthError('unavailable');
   return [first, ...rest];
+}
+
+/**
+ * For reads of Prisma's query builder, which takes no such column: a transaction stays on one connection.
+ * @throws AuthError `unavailable`
+ */
+export async function readPrimary<Result>(
+  prisma: PrismaClient,
+  read: Prisma.PrismaPromise<Result>,
+): Promise<Result> {
+  const asked = prisma.$queryRaw<{ isStandby: boolean }[]>`SELECT ${IS_STANDBY}`;
+  const [rows, result] = await prisma.$transaction([asked, read]);
+  refuseStandby(rows);
+  return result;
 }
 
 /** Including the first; after several conflicts in a row, something else is wrong. */

@@ -6,7 +6,7 @@ import { endsAll } from '../../domain/users/account.ts';
 import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
 import { lockCaller, type LockedUser } from './caller-lock.ts';
 import { endTokens } from './ended-tokens.ts';
-import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
+import { IS_STANDBY, mapDatabaseErrors, refuseStandby, readPrimary } from './errors.ts';
 import { FACTOR_CALLERS } from './known-devices.ts';
 import { whereAccount } from './names.ts';
 
@@ -47,13 +47,14 @@ export function makeFactorStore(prisma: PrismaClient): FactorStore {
     list: (userId) =>
       mapDatabaseErrors(async () => {
         const id = BigInt(userId);
-        const user = await prisma.user.findUnique({
+        const read = prisma.user.findUnique({
           where: { id, deletedAt: null },
           select: {
             factors: { where: { confirmedAt: { not: null } }, orderBy: { id: 'asc' } },
             _count: { select: { recoveryCodes: true } },
           },
         });
+        const user = await readPrimary(prisma, read);
         if (!user) return null;
         const factors = user.factors.map((row) => ({
           id: Number(row.id),

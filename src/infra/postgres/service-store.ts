@@ -8,10 +8,16 @@ import {
   type RegisteredService,
 } from '../../domain/services/registered-service.ts';
 import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
-import { mapDatabaseErrors } from './errors.ts';
+import { IS_STANDBY, mapDatabaseErrors, refuseStandby, readPrimary } from './errors.ts';
 
 const include = { trusts: { select: { issuer: true, subject: true } } } as const;
 type Row = Prisma.RegisteredServiceGetPayload<{ include: typeof include }>;
+
+interface IssuerRow {
+  isStandby: boolean;
+  issuer: string | null;
+  jwks: PublicJwks | null;
+}
 
 /** The registered services in PostgreSQL. */
 export function makeServiceStore(prisma: PrismaClient): ServiceStore {
@@ -33,9 +39,10 @@ export function makeServiceStore(prisma: PrismaClient): ServiceStore {
 
   return {
     list: () =>
-      mapDatabaseErrors(async () =>
-        (await prisma.registeredService.findMany({ orderBy: { name: 'asc' }, include })).map(toService),
-      ),
+      mapDatabaseErrors(async () => {
+        const read = prisma.registeredService.findMany({ orderBy: { name: 'asc' }, include });
+        return (await readPrimary(prisma, read)).map(toService);
+      }),
 
     add: ({ serviceId, name, secretHash, createdAt, rights, audience, roles }) =>
       mapDatabaseErrors(async () => {
@@ -109,9 +116,12 @@ export function makeServiceStore(prisma: PrismaClient): ServiceStore {
 
     issuers: () =>
       mapDatabaseErrors(async () => {
-        const rows = await prisma.$queryRaw<{ issuer: string; jwks: PublicJwks | null }[]>`
-          SELECT DISTINCT ON (issuer) issuer, jwks FROM client_trusts LEFT JOIN issuer_keys USING (issuer)`;
-        return new Map(rows.map(({ issuer, jwks }) => [issuer, jwks]));
+        const rows = await prisma.$queryRaw<IssuerRow[]>`
+          SELECT ${IS_STANDBY}, found.* FROM (SELECT) AS one LEFT JOIN (
+            SELECT DISTINCT ON (issuer) issuer, jwks FROM client_trusts LEFT JOIN issuer_keys USING (issuer)
+          ) AS found ON true`;
+        const found = refuseStandby(rows);
+        return new Map(found.flatMap(({ issuer, jwks }) => (issuer === null ? [] : [[issuer, jwks]])));
       }),
 
     remove: (name) =>

@@ -142,11 +142,13 @@ export function makeUserStore(
 }
 
 async function findAccount(prisma: PrismaClient, where: Prisma.Sql): Promise<OwnAccount | null> {
-  const [row] = await prisma.$queryRaw<(UserRow & { knownCallers: string[] })[]>`
-    SELECT ${SERVED_COLUMNS}, ${GIVEN_ADDRESS} AS email, ${STORED_HASH} AS "passwordHash", password_version AS "passwordVersion",
-      enabled_at AS "enabledAt", ${KNOWN_CALLERS}
-    FROM users WHERE ${where}`;
-  if (!row) return null;
+  const rows = await prisma.$queryRaw<(UserRow & { isStandby: boolean; knownCallers: string[] })[]>`
+    SELECT ${IS_STANDBY}, found.* FROM (SELECT) AS one LEFT JOIN (
+      SELECT ${SERVED_COLUMNS}, ${GIVEN_ADDRESS} AS email, ${STORED_HASH} AS "passwordHash",
+        password_version AS "passwordVersion", enabled_at AS "enabledAt", ${KNOWN_CALLERS}
+      FROM users WHERE ${where}) AS found ON true`;
+  const [row] = refuseStandby(rows);
+  if ((row.id as bigint | null) === null) return null;
   const { email, passwordHash, passwordVersion, knownCallers } = row;
   const enabledAt = row.enabledAt?.getTime() ?? 0;
   return { user: toUser(row), email, passwordHash, passwordVersion, enabledAt, knownCallers };

@@ -19,6 +19,8 @@ function aWorld() {
     asked.push(text);
     return Promise.resolve();
   };
+  let isFastAway = false;
+  const tell = (text: string) => (isFastAway ? Promise.reject(new AuthError('unavailable')) : note(text));
   const endForReuse = makeEndForReuse({
     tokens: {
       revokeForReuse: (userId, tokenId, _at, since) => {
@@ -27,9 +29,9 @@ function aWorld() {
       },
     },
     tokenStates: {
-      revoke: (...keys) => note(`revoked ${keys.map(({ tokenId }) => tokenId).join()}`),
+      revoke: (...keys) => tell(`revoked ${keys.map(({ tokenId }) => tokenId).join()}`),
       revokeAll: (keys: readonly TokenKey[], tombstone?: Tombstone) =>
-        note(`${tombstone ?? 'revoked'} ${keys.map(({ tokenId }) => tokenId).join()}`),
+        tell(`${tombstone ?? 'revoked'} ${keys.map(({ tokenId }) => tokenId).join()}`),
     },
     revocations: { settle: (ids) => note(`settled ${ids.join()}`) },
     clock: aClock(),
@@ -47,7 +49,10 @@ function aWorld() {
   const succeed = (stolen: StolenLongLived | null = { ended: [], pending: [] }) => {
     answers(() => Promise.resolve(stolen));
   };
-  return { endForReuse, asked, events, sources, answers, fail, succeed };
+  const cutOff = () => {
+    isFastAway = true;
+  };
+  return { endForReuse, asked, events, sources, answers, fail, succeed, cutOff };
 }
 
 const key = { userId: 7, tokenId: 11 };
@@ -69,6 +74,16 @@ test('a theft that the record cannot store yet stays queued', async (t) => {
   asked.length = 0;
   await endForReuse.retry();
   t.strictSame(asked, [], 'nothing is left to do');
+});
+
+test('a theft goes on record while the fast store is away, and then the sweep ends the session', async (t) => {
+  const { endForReuse, asked, succeed, cutOff } = aWorld();
+  endForReuse.queue(key, NO_REQUEST);
+  cutOff();
+  succeed();
+  await t.rejects(endForReuse.retry(), { code: 'unavailable' });
+  t.strictSame(asked, ['record 7/11 since unknown']);
+  t.equal(endForReuse.size(), 0, 'a shutdown loses nothing');
 });
 
 test('a queued theft keeps the source of the request that found it', async (t) => {

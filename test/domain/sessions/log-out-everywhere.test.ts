@@ -27,6 +27,8 @@ async function aWorld() {
   let isAway = false;
   /** The record's answer, instead of ending tokens. */
   let fault: Error | null = null;
+  /** That of the outbox, instead of clearing marks. */
+  let unsettled: Error | null = null;
   const everywhere = makeLogOutEverywhere({
     tokens: {
       ...tokens,
@@ -34,7 +36,7 @@ async function aWorld() {
     },
     finishEndings: makeFinishEndings({
       revocations: {
-        settle: (tokenIds) => tokens.settle(tokenIds),
+        settle: (tokenIds) => (unsettled ? Promise.reject(unsettled) : tokens.settle(tokenIds)),
         pending: async (...asked) => {
           await meanwhile.shift()?.();
           return tokens.pending(...asked);
@@ -76,8 +78,12 @@ async function aWorld() {
   const breakRecord = (error: Error) => {
     fault = error;
   };
+  const breakOutbox = (error: Error) => {
+    unsettled = error;
+  };
   return {
     breakRecord,
+    breakOutbox,
     clock,
     tokens,
     events,
@@ -138,6 +144,16 @@ test('it fails until the store has every tombstone, and a retry finishes it', as
     for (const id of [other, llt]) t.equal(await stateOf(id), 'revoked');
     t.strictSame(await tokens.pending(9), []);
   }
+});
+
+test('marks that cannot be cleared fail it only if a page of tombstones follows', async (t) => {
+  const { everywhere, tokens, asks, llt, other, stateOf, breakOutbox } = await aWorld();
+  breakOutbox(new AuthError('unavailable'));
+  t.equal(await everywhere.end(asks(), true, NO_REQUEST), 2);
+  for (const id of [other, llt]) t.equal(await stateOf(id), 'revoked');
+  for (let i = 0; i < 998; i++)
+    await tokens.addLongLived(1, { name: 'x', createdAt: 0, kid: 'a key', createdBy: null }, 1000);
+  await t.rejects(everywhere.end(asks(), true, NO_REQUEST), { code: 'unavailable' });
 });
 
 test('expired tokens are not counted, and tokens that may still be in use are ended', async (t) => {

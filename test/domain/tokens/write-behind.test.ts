@@ -1,4 +1,5 @@
 import { test } from 'tap';
+import type { TokenKey } from '../../../src/domain/principal.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import { makeWriteBehind } from '../../../src/domain/tokens/write-behind.ts';
@@ -20,8 +21,16 @@ function aWorld() {
   };
   const clock = aClock();
   const tokenStates = makeMemoryTokenStates({ cacheTtl: 3600, now: () => Date.now() * 1000 });
+  let isFastAway = false;
+  const ended: TokenKey[] = [];
   const writeBehind = makeWriteBehind({
-    tokenStates,
+    tokenStates: {
+      revokeAll: (keys) => {
+        if (isFastAway) return Promise.reject(new AuthError('unavailable'));
+        ended.push(...keys);
+        return tokenStates.revokeAll(keys);
+      },
+    },
     revocations: records.revocations,
     clock,
     writer: {
@@ -46,7 +55,10 @@ function aWorld() {
       work();
     };
   };
-  return { ...records, tokenStates, writeBehind, batches, answer, during, clock };
+  const cutOff = (away: boolean) => {
+    isFastAway = away;
+  };
+  return { ...records, tokenStates, writeBehind, batches, ended, answer, during, cutOff, clock };
 }
 
 const byNumber = (a: number, b: number) => a - b;
@@ -174,6 +186,28 @@ test('a session rotated here and revoked elsewhere gets its tombstone, which is 
   await writeBehind.flush();
   t.equal((await tokenStates.checkAccess(key, 5e6)).outcome, 'revoked');
   t.match(await revocations.settledSince({ ago: 60_000 }, 10), { keys: [key] });
+});
+
+test('its tombstone waits for no record that fails, and no record waits for its tombstone', async (t) => {
+  const { aSession, tokens, writeBehind, batches, ended, answer, cutOff, clock } = aWorld();
+  const key = await aSession();
+  writeBehind.note(key, initialState(5e6, ''));
+  writeBehind.noteUse(9, 5000);
+  await tokens.revoke(key.userId, key.tokenId, Date.now());
+  cutOff(true);
+  await t.rejects(writeBehind.flush(), { code: 'unavailable' });
+  t.strictSame(batches, [[key.tokenId], [9]]);
+  clock.pass(500);
+  t.strictSame([writeBehind.size(), writeBehind.lag()], [0, 0], 'all is written');
+
+  cutOff(false);
+  writeBehind.noteUse(9, 6000);
+  answer(0);
+  await t.rejects(writeBehind.flush(), { code: 'unavailable' });
+  t.strictSame(ended, [key]);
+  answer(Infinity);
+  await writeBehind.flush();
+  t.strictSame(ended, [key], 'set once');
 });
 
 test('the lag is the age of the oldest waiting entry, also during a write and after its failure', async (t) => {

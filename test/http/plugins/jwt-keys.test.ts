@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { buildTestApp, type TestApp } from '../../support/app.ts';
@@ -56,6 +56,21 @@ test('a refresh secret is added, takes over and is removed, and an invalid one c
   await reloaded(target, (keys) => keys.refresh.length === 1);
   refused(t, await refresh(target, second.refresh_token), 401, 'invalid_token');
   t.equal((await refresh(target, renewed.refresh_token)).statusCode, 200);
+});
+
+test('a token is not called invalid while the file of its key may be one that cannot be read', async (t) => {
+  const [{ target, folder, secretFile }, { target: other }] = [await withKeys(t), await withKeys(t)];
+  const { user } = await signUp(target);
+  const { access_token: access, refresh_token: token } = await signUp(other);
+  rmSync(secretFile);
+  await reloaded(target, () => target.composition.app.keyRing.isIncomplete('refresh'));
+  refused(t, await refresh(target, token), 503, 'unavailable');
+  refused(t, await verify(target, access), 401, 'invalid_token');
+  const payload = { username: user.username, password: 'difference engine' };
+  t.equal((await call(target, 'POST /api/auth', { token, payload })).statusCode, 200);
+  mkdirSync(join(folder, '0002.pem'));
+  await reloaded(target, () => target.composition.app.keyRing.isIncomplete('signing'));
+  refused(t, await verify(target, access), 503, 'unavailable');
 });
 
 test('a token signed by a key added just now is valid at once', async (t) => {

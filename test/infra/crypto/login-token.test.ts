@@ -17,6 +17,7 @@ function loginTokens(...secrets: number[]) {
       changed = listener;
     },
     reload: () => Promise.resolve(keysOf(secrets)),
+    isIncomplete: () => false,
   });
   return { ...tokens, rotate: (...fills: number[]) => changed(keysOf(fills)) };
 }

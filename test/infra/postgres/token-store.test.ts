@@ -6,6 +6,8 @@ import { toUser } from '../../../src/infra/postgres/rows.ts';
 import { makeRevocationStore } from '../../../src/infra/postgres/revocation-store.ts';
 import { makePasswordStore } from '../../../src/infra/postgres/password-store.ts';
 import { makeFactorStore } from '../../../src/infra/postgres/factor-store.ts';
+import { makeServiceStore } from '../../../src/infra/postgres/service-store.ts';
+import { makeUserStore } from '../../../src/infra/postgres/user-store.ts';
 import { makeMailStore } from '../../../src/infra/postgres/wanted-mails.ts';
 import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
 import { longLivedTokensContract } from '../../contract/long-lived-tokens.ts';
@@ -63,7 +65,7 @@ test('a standby or replaced primary is not read, because revoked tokens could re
   );
 });
 
-test('a standby that has not received a one-time token or a set-up yet does not call it wrong', async (t) => {
+test('a standby that has not received a one-time token, account, service or factor yet does not call it wrong', async (t) => {
   const standby = makePostgres({ url, pool: 1, timeout: 10_000, observe: null });
   t.teardown(() => standby.close());
   await standby.pool.query('SET default_transaction_read_only = on');
@@ -77,4 +79,12 @@ test('a standby that has not received a one-time token or a set-up yet does not 
   await t.rejects(mails.verify(hash), unavailable);
   const factors = makeFactorStore(standby.prisma);
   await t.rejects(factors.findUnconfirmed({ userId: 1, tokenId: 1 }), unavailable);
+  await t.rejects(factors.list(1), unavailable);
+  const users = makeUserStore(standby.prisma);
+  await t.rejects(users.findForLogin({ username: 'ada' }), unavailable);
+  await t.rejects(users.findOwn(1), unavailable);
+  await t.rejects(makeTokenStore(standby, LIFETIMES).list(1), unavailable);
+  const services = makeServiceStore(standby.prisma);
+  await t.rejects(services.list(), unavailable);
+  await t.rejects(services.issuers(), unavailable);
 });
