@@ -19,7 +19,7 @@ import { makeConnections } from '../infra/redis/connection/connections.ts';
 import { orUnavailable } from '../infra/redis/connection/errors.ts';
 import { openRedis } from '../infra/redis/connection/open-redis.ts';
 import { makeHeartbeat, type Heartbeat } from '../infra/redis/heartbeat.ts';
-import { highestIds, redisTime, visitTokens } from '../infra/redis/recover.ts';
+import { forgetFeed, highestIds, redisTime, visitTokens } from '../infra/redis/recover.ts';
 import { makeTokenKeys } from '../infra/redis/token-states.ts';
 import { withTimeout } from '../runtime/with-timeout.ts';
 import { UsageError, type Values } from './arguments.ts';
@@ -131,6 +131,7 @@ async function recover(
     recovered.lost += lost.length;
   });
   if (all) recovered.ended = await endAll(prisma);
+  await forgetFeed(redis, config.REDIS_PREFIX);
   return recovered;
 }
 
