@@ -8,6 +8,7 @@ import {
   endAll,
   endServiceTokens,
   lastIds,
+  raiseUserVersions,
   skipIds,
   surveyTokens,
   withoutRecord,
@@ -122,6 +123,7 @@ async function recover(
   await voidAllResets(prisma);
   await voidAllVerifications(prisma);
   await endServiceTokens(prisma);
+  await raiseUserVersions(prisma);
   recovered.tokens = await visitTokens(redis, config.REDIS_PREFIX, async (states, tombstones) => {
     recovered.revoked += await endAgain(prisma, tombstones);
     const lost = await withoutRecord(prisma, states);

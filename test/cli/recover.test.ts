@@ -184,15 +184,20 @@ test(
 );
 
 test(
-  'recover ends service tokens, and new ones have a higher version than any before',
+  'recover ends service tokens, and new ones have a higher version than any before, as have users',
   { skip: redisMissing },
   async (t) => {
-    const { serve, backUp, restore, recover } = await aRestorableService(t);
+    const { serve, backUp, restore, recover, cli } = await aRestorableService(t);
     const ISSUER = 'http://localhost:3000';
     const { shop, ofBackup } = await serve(async (target) => {
       const client = await aRegisteredService(target.databaseUrl, 'shop', ['introspect']);
       return { shop: client, ofBackup: await serviceToken(target, client, ISSUER) };
     });
+    await sql(
+      cli.DATABASE_URL,
+      `INSERT INTO users (username, username_skeleton, email, name, password_hash)
+       SELECT n, n, n, n, '' FROM generate_series(1, 1001) AS n`,
+    );
     await backUp();
     const lost = await serve(async (target) => {
       await withRegistry(target.databaseUrl, (registry) => registry.endTokens('shop'));
@@ -200,6 +205,8 @@ test(
     });
     await restore();
     t.equal((await recover()).code, 0);
+    const raised = 'SELECT FROM users WHERE version > 1000 AND NOT pending';
+    t.equal((await sql(cli.DATABASE_URL, raised)).length, 1001);
     await serve(async (target) => {
       const next = await serviceToken(target, shop, ISSUER);
       t.ok(Number(claimsOf(next).client_version) > 1000 + Number(claimsOf(lost).client_version));
