@@ -8,6 +8,7 @@ import {
   endAll,
   endServiceTokens,
   lastIds,
+  raiseUserVersions,
   skipIds,
   surveyTokens,
   withoutRecord,
@@ -19,7 +20,7 @@ import { makeConnections } from '../infra/redis/connection/connections.ts';
 import { orUnavailable } from '../infra/redis/connection/errors.ts';
 import { openRedis } from '../infra/redis/connection/open-redis.ts';
 import { makeHeartbeat, type Heartbeat } from '../infra/redis/heartbeat.ts';
-import { highestIds, redisTime, visitTokens } from '../infra/redis/recover.ts';
+import { forgetFeed, highestIds, redisTime, visitTokens } from '../infra/redis/recover.ts';
 import { makeTokenKeys } from '../infra/redis/token-states.ts';
 import { withTimeout } from '../runtime/with-timeout.ts';
 import { UsageError, type Values } from './arguments.ts';
@@ -122,6 +123,7 @@ async function recover(
   await voidAllResets(prisma);
   await voidAllVerifications(prisma);
   await endServiceTokens(prisma);
+  await raiseUserVersions(prisma);
   recovered.tokens = await visitTokens(redis, config.REDIS_PREFIX, async (states, tombstones) => {
     recovered.revoked += await endAgain(prisma, tombstones);
     const lost = await withoutRecord(prisma, states);
@@ -131,6 +133,7 @@ async function recover(
     recovered.lost += lost.length;
   });
   if (all) recovered.ended = await endAll(prisma);
+  await forgetFeed(redis, config.REDIS_PREFIX);
   return recovered;
 }
 

@@ -122,7 +122,6 @@ export function makeUseCases(parts: Parts): UseCases {
     knownDevices,
     lifetimes,
     maxSessions: config.MAX_SESSIONS_PER_USER,
-    clock,
     audit,
   });
   const verify = makeVerify({
@@ -174,7 +173,6 @@ export function makeUseCases(parts: Parts): UseCases {
       ...newAccounts,
       tokenStates,
       knownDevices,
-      clock,
       observe,
       enabled: config.SIGNUP_ENABLED,
       networkBudget: makeBudget(limitAttempt, {

@@ -18,7 +18,14 @@ export interface KeysReport {
 
 /** The settings of keys and token lifetimes; ignores errors in other variables. */
 export function keyConfig(env: Environment) {
-  const config = loadSettings(env, ...DATABASE_SETTINGS, 'DATA_DIR', 'KEY_PUBLISH_LEAD', 'ACCESS_TOKEN_TTL');
+  const config = loadSettings(
+    env,
+    ...DATABASE_SETTINGS,
+    'DATA_DIR',
+    'KEY_PUBLISH_LEAD',
+    'ACCESS_TOKEN_TTL',
+    'SERVICE_TOKEN_TTL',
+  );
   return { ...config, directory: readVariable(env, 'SIGNING_KEYS_DIR') ?? join(config.DATA_DIR, 'keys') };
 }
 
@@ -44,7 +51,8 @@ export async function reportKeys(env: Environment, url: string): Promise<KeysRep
       records,
       now,
       lead: config.KEY_PUBLISH_LEAD,
-      accessTokenTtl: config.ACCESS_TOKEN_TTL,
+      // An exchanged token ends with the access token that it was made from, at the latest.
+      longestTtl: Math.max(config.ACCESS_TOKEN_TTL, config.SERVICE_TOKEN_TTL),
       longLived: await countLongLived(postgres.prisma),
     });
     const keys = lives.flatMap((life) => {

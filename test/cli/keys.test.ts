@@ -5,6 +5,7 @@ import { test, type Test } from 'tap';
 import { parseArguments, UsageError } from '../../src/cli/arguments.ts';
 import { CommandError } from '../../src/cli/command.ts';
 import { run } from '../../src/cli/keys.ts';
+import { reportKeys } from '../../src/doctor/key-report.ts';
 import { countLongLived } from '../../src/infra/postgres/key-records.ts';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { buildTestApp } from '../support/app.ts';
@@ -51,6 +52,7 @@ async function aWorld(t: Test, folder = t.testdir({})) {
   return {
     folder,
     url,
+    env,
     keys,
     states,
     serve: async () => {
@@ -93,7 +95,7 @@ test('keys add makes a file that only its owner can read, and says when the key 
 });
 
 test('a key goes through its states, and can be retired once nothing needs it', async (t) => {
-  const { folder, keys, states, serve, pass, url } = await aWorld(t);
+  const { folder, keys, states, serve, pass, url, env } = await aWorld(t);
   writeFileSync(join(folder, '0001.pem'), KEYS.ES256());
   t.strictSame(await states(), ['unseen']);
   t.match(await keys('doctor'), { code: 0, stdout: /warn .* no replica has loaded 0001/ });
@@ -130,6 +132,8 @@ test('a key goes through its states, and can be retired once nothing needs it', 
     "UPDATE signing_keys SET signed_at = signed_at - interval '1 hour', signs_since = signs_since - interval '1 hour'",
   );
   t.strictSame(await states(), ['signing', 'retirable']);
+  const longer = await reportKeys({ ...env, SERVICE_TOKEN_TTL: '3600' }, url);
+  t.match(longer.keys[1], { state: 'verifying' }, 'a service token of it may be good');
   t.match(await keys('doctor'), { stdout: /warn .*latchkey keys retire 0001\.pem/ });
   t.match(await keys('retire', '0001.pem'), { code: 0, stdout: /^removed / });
   t.strictSame(readdirSync(folder), [newest]);

@@ -18,12 +18,14 @@ import { latchkey } from '../support/latchkey.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
 import { verifyEmail } from '../support/mails.ts';
 import { refused } from '../support/problem.ts';
-import { deleteKeys, redisMissing, testRedis } from '../support/redis.ts';
+import { deleteKeys, openGate, quietRedisClient, redisMissing, testRedis } from '../support/redis.ts';
 import { aMailedReset, aReset, aVerification, redeem } from '../support/resets.ts';
 import { aRegisteredService, withRegistry } from '../support/registered-service.ts';
 import { postAsService, serviceToken } from '../support/service-tokens.ts';
 import { sql } from '../support/sql.ts';
+import { UNOBSERVED } from '../support/unobserved.ts';
 import { until } from '../support/until.ts';
+import { makeRedisRevocationFeed } from '../../src/infra/redis/revocation-feed.ts';
 import { planRecovery, readSkipIds, requireKnownEnds } from '../../src/cli/recover.ts';
 
 /** A service on a database that can be reset to an earlier point; its Redis is not reset. */
@@ -75,13 +77,22 @@ async function aRestorableService(t: Test) {
       const { sub, sid } = claimsOf(token) as { sub: string; sid: number };
       return inRedis((client) => client.del(`${cli.REDIS_PREFIX}{${sub}}:t:${sid}`));
     },
+    /** The epoch of the feed, which a read begins if there is none. */
+    feedEpoch: async () => {
+      const client = quietRedisClient({ url: redis.url, timeout: 5000 });
+      await client.connect();
+      const options = { prefix: cli.REDIS_PREFIX, gate: openGate, observe: UNOBSERVED };
+      const { epoch } = await makeRedisRevocationFeed(client, options).read(0, 1);
+      client.disconnect();
+      return epoch;
+    },
     emptyRedis: () => inRedis((client) => deleteKeys(client, redis.prefix)),
     cli,
   };
 }
 
 test('recover after a restored backup', { skip: redisMissing }, async (t) => {
-  const { serve, backUp, restore, recover, emptyRedis } = await aRestorableService(t);
+  const { serve, backUp, restore, recover, emptyRedis, feedEpoch } = await aRestorableService(t);
   const before = await serve(async (target) => {
     const kept = await signUp(target);
     const ended = await logIn(target, kept.user.username);
@@ -96,9 +107,11 @@ test('recover after a restored backup', { skip: redisMissing }, async (t) => {
     return { kept, session: await logIn(target, username), user: await signUp(target) };
   });
   await restore();
+  const epoch = await feedEpoch();
   const tooFew = await recover('--skip-ids', '1');
   t.equal(tooFew.code, 1, 'Redis knows an id that would be assigned again');
   t.match(JSON.parse(tooFew.stderr), { error: /--skip-ids 3\. Nothing has changed$/ });
+  t.equal(await feedEpoch(), epoch);
 
   const { code, stdout, stderr } = await recover();
   t.equal(code, 0, stderr);
@@ -114,6 +127,7 @@ test('recover after a restored backup', { skip: redisMissing }, async (t) => {
     lost: 2,
     ended: 0,
   });
+  t.not(await feedEpoch(), epoch, 'every reader of the feed gets a snapshot');
 
   await serve(async (target) => {
     for (const over of [before.ended, after.session, after.user]) {
@@ -170,15 +184,20 @@ test(
 );
 
 test(
-  'recover ends service tokens, and new ones have a higher version than any before',
+  'recover ends service tokens, and new ones have a higher version than any before, as have users',
   { skip: redisMissing },
   async (t) => {
-    const { serve, backUp, restore, recover } = await aRestorableService(t);
+    const { serve, backUp, restore, recover, cli } = await aRestorableService(t);
     const ISSUER = 'http://localhost:3000';
     const { shop, ofBackup } = await serve(async (target) => {
       const client = await aRegisteredService(target.databaseUrl, 'shop', ['introspect']);
       return { shop: client, ofBackup: await serviceToken(target, client, ISSUER) };
     });
+    await sql(
+      cli.DATABASE_URL,
+      `INSERT INTO users (username, username_skeleton, email, name, password_hash)
+       SELECT n, n, n, n, '' FROM generate_series(1, 1001) AS n`,
+    );
     await backUp();
     const lost = await serve(async (target) => {
       await withRegistry(target.databaseUrl, (registry) => registry.endTokens('shop'));
@@ -186,6 +205,8 @@ test(
     });
     await restore();
     t.equal((await recover()).code, 0);
+    const raised = 'SELECT FROM users WHERE version > 1000 AND NOT pending';
+    t.equal((await sql(cli.DATABASE_URL, raised)).length, 1001);
     await serve(async (target) => {
       const next = await serviceToken(target, shop, ISSUER);
       t.ok(Number(claimsOf(next).client_version) > 1000 + Number(claimsOf(lost).client_version));

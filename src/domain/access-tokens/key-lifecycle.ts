@@ -68,14 +68,15 @@ interface Circumstances {
   longLived: ReadonlyMap<string, number>;
   /** Milliseconds since 1970. */
   now: number;
-  /** KEY_PUBLISH_LEAD and ACCESS_TOKEN_TTL, in seconds. */
+  /** KEY_PUBLISH_LEAD, in seconds. */
   lead: number;
-  accessTokenTtl: number;
+  /** Seconds for which a token that is not long-lived may be good. */
+  longestTtl: number;
 }
 
 /** The state of each key. @param kids the highest file name first. */
 export function describeKeys(kids: readonly string[], circumstances: Circumstances): KeyLife[] {
-  const { records, longLived, now, lead, accessTokenTtl } = circumstances;
+  const { records, longLived, now, lead, longestTtl } = circumstances;
   const signer = kids.findIndex((kid) => typeof records.get(kid)?.signsSince === 'number');
   return kids.map((kid, i) => {
     const record = records.get(kid);
@@ -90,7 +91,7 @@ export function describeKeys(kids: readonly string[], circumstances: Circumstanc
     }
     if (i === signer) return { kid, state: 'signing', since: signsSince, next: null, longLived: tokens };
     const signedLast = Math.max(signsSince ?? 0, signedAt ?? 0);
-    const next = signedLast + LATE + accessTokenTtl * 1000;
+    const next = signedLast + LATE + longestTtl * 1000;
     const state = now >= next && tokens === 0 ? 'retirable' : 'verifying';
     return { kid, state, since: signedLast, next: tokens > 0 ? null : next, longLived: tokens };
   });

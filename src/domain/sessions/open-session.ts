@@ -1,7 +1,6 @@
 import type { TokenKey } from '../principal.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
-import type { Clock } from '../clock.ts';
 import { ignoreOutage } from '../errors.ts';
 import type { PasswordProof } from '../factors/login-token.ts';
 import type { FactorProof, RevocationStore, TokenStore } from '../tokens/ports.ts';
@@ -9,7 +8,7 @@ import { putCreated } from '../tokens/put-created.ts';
 import type { Lifetimes } from '../tokens/claims.ts';
 import { rememberDevice, type KnownDeviceStore } from '../users/known-devices.ts';
 import type { TokenStateStore } from '../tokens/token-state-store.ts';
-import { initialState } from './rotation.ts';
+import { initialState, openedAt } from './rotation.ts';
 import type { SessionGrant } from './session.ts';
 
 interface OpenSessionPorts {
@@ -20,7 +19,6 @@ interface OpenSessionPorts {
   lifetimes: Lifetimes;
   /** MAX_SESSIONS_PER_USER. */
   maxSessions: number;
-  clock: Clock;
   audit: Audit;
 }
 
@@ -37,7 +35,7 @@ interface ProvenLogin {
 
 /** Opens the session of a login, after its first or its second step. */
 export function makeOpenSession(ports: OpenSessionPorts) {
-  const { tokens, tokenStates, lifetimes, maxSessions, clock, audit } = ports;
+  const { tokens, tokenStates, lifetimes, maxSessions, audit } = ports;
 
   /**
    * @returns null if the account was deleted or disabled meanwhile.
@@ -48,7 +46,7 @@ export function makeOpenSession(ports: OpenSessionPorts) {
     const { userId, passwordVersion, enabledAt } = login.password;
     // Fails here if the fast store is down, before anything is written.
     const generation = await tokenStates.preparePut(userId);
-    const createdAt = clock.now();
+    const createdAt = openedAt(generation);
     const state = initialState(generation, caller);
     const limits = {
       limit: maxSessions,

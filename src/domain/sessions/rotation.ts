@@ -34,6 +34,15 @@ export function initialState(generation: number, caller: string): SessionState {
   return { latest: generation, parent: 0, first: generation, confirmed: false, caller };
 }
 
+/**
+ * When a session was opened, in milliseconds since 1970. By the state store's clock, as the `iat` of its pairs, because the
+ * replica's may be wrong (ADR 3).
+ * @param generation its first one.
+ */
+export function openedAt(generation: number): number {
+  return Math.floor(generation / 1000);
+}
+
 /** Presents a refresh token, in one atomic step. The first row that matches applies. */
 export function rotate(state: SessionState, presented: Presentation): RotationOutcome {
   const { generation, now, elapsed, window, caller } = presented;

@@ -1,6 +1,5 @@
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
-import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { RevocationFeed } from '../feed/ports.ts';
 import type { Observe } from '../metrics/observe.ts';
@@ -9,7 +8,7 @@ import type { Turn } from '../passwords/bulkhead.ts';
 import type { Budget } from '../limits/budget.ts';
 import { parsePassword, requireUnguessable } from '../passwords/policy.ts';
 import type { NewPasswordPorts } from '../passwords/ports.ts';
-import { initialState } from './rotation.ts';
+import { initialState, openedAt } from './rotation.ts';
 import type { TokenStateStore } from '../tokens/token-state-store.ts';
 import type { SessionGrant } from './session.ts';
 import { putCreated } from '../tokens/put-created.ts';
@@ -32,7 +31,6 @@ interface SignUpPorts extends NewPasswordPorts {
   networkBudget: Budget;
   /** SIGNUP_ENABLED. */
   enabled: boolean;
-  clock: Clock;
   audit: Audit;
   observe: Pick<Observe, 'signUpRefused'>;
 }
@@ -57,7 +55,7 @@ export interface SignUpRequest {
  * `rate_limited`, `overloaded`, `unavailable`
  */
 export function makeSignUp(ports: SignUpPorts) {
-  const { users, tokenStates, hasher, bulkhead, clock, audit, observe } = ports;
+  const { users, tokenStates, hasher, bulkhead, audit, observe } = ports;
 
   async function open(request: SignUpRequest): Promise<SessionGrant> {
     if (!ports.enabled) throw new AuthError('signup_disabled');
@@ -74,7 +72,7 @@ export function makeSignUp(ports: SignUpPorts) {
     const passwordHash = await bulkhead.run('signup', request.turn, () => hasher.hash(password));
     // Fails here if the fast store is down, before anything is written.
     const generation = await tokenStates.now();
-    const createdAt = clock.now();
+    const createdAt = openedAt(generation);
     const state = initialState(generation, request.caller);
     const { userId, tokenId } = await users.addWithSession(
       { username, name, email, passwordHash },

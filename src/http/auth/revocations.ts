@@ -24,7 +24,7 @@ const before = Type.Integer({
 });
 
 const version = Type.Integer({
-  description: 'The number of changes of the user so far; of several events, the greatest counts',
+  description: 'Grows with each change of the user; of several events, the greatest counts',
   minimum: 0,
   examples: [3],
 });

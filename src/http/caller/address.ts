@@ -79,8 +79,8 @@ function privateAddresses(): BlockList {
 }
 
 /**
- * The key by which the addresses of a network take turns and requests are counted: an IPv4 address, or the /64 of an IPv6 address, since
- * privacy extensions change the rest. All unreadable addresses share one key.
+ * The key by which the addresses of a network take turns: an IPv4 address, or the /64 of an IPv6 address, since privacy
+ * extensions change the rest. All unreadable addresses share one key.
  */
 export function callerAddress(request: FastifyRequest): string {
   const address = addressOf(request);

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest, onRequestAsyncHookHandler } from 
 import fp from 'fastify-plugin';
 import type { AuditLimit } from '../../domain/audit/event.ts';
 import { AuthError } from '../../domain/errors.ts';
-import { addressOf, callerAddress } from '../caller/address.ts';
+import { addressOf } from '../caller/address.ts';
 import type { CallerHashes } from '../caller/fingerprint.ts';
 import { isAllowed } from '../caller/network.ts';
 import type { Config } from '../../config/config.ts';
@@ -18,7 +18,7 @@ export interface RateLimitOptions {
   nameSpace: string;
   config: Pick<Config, 'RATE_LIMIT_ALLOW'>;
   auditLimit: AuditLimit;
-  /** For the log, which holds no address. */
+  /** Neither Redis nor the log holds an address. */
   hashes: Pick<CallerHashes, 'newest'>;
 }
 
@@ -38,7 +38,9 @@ async function rateLimitPlugin(
 ): Promise<void> {
   await app.register(rateLimit, { global: false, nameSpace, ...(redis && { redis }) });
 
-  const fingerprint = (request: FastifyRequest) => hashes.newest(addressOf(request)?.parts ?? [], '');
+  /** Of an IPv6 address only the /64 counts. All unreadable addresses share one key. */
+  const keyOf = (name: string, request: FastifyRequest) =>
+    `${name}:${hashes.newest(addressOf(request)?.parts ?? [], '')}`;
 
   /** One for each name: without Redis, each holds its own counters. */
   const hooks = new Map<string, onRequestAsyncHookHandler>();
@@ -48,7 +50,7 @@ async function rateLimitPlugin(
     const options: CreateRateLimitOptions = {
       max: limit.count,
       timeWindow: limit.seconds * 1000,
-      keyGenerator: (request) => `${name}:${callerAddress(request)}`,
+      keyGenerator: (request) => keyOf(name, request),
       allowList: (request) => isAllowed(request, config.RATE_LIMIT_ALLOW),
     };
     const count = app.createRateLimit(options);
@@ -58,8 +60,8 @@ async function rateLimitPlugin(
       });
       if (result.isAllowed || !result.isExceeded) return;
       const event = { event: 'limit.reached', limit: name, windowSeconds: limit.seconds } as const;
-      auditLimit(`${name}:${callerAddress(request)}`, event, request);
-      const limited = `${name}:${fingerprint(request)}`;
+      const limited = keyOf(name, request);
+      auditLimit(limited, event, request);
       throw new AuthError('rate_limited', { retryAfter: result.ttlInSeconds, reason: name, limited });
     };
   }

@@ -3,15 +3,15 @@ import type { Lifetimes } from '../../domain/tokens/claims.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';
 
-/** Tokens per transaction. */
+/** Tokens, or users, per transaction. */
 const PAGE = 1000;
 
 /** Tokens per statement that only reads. */
 const SURVEY_PAGE = 20_000;
 
 /**
- * By how much versions of services rise: more than operators have ended tokens since the backup. A service that reads the
- * feed keeps the highest version that it has seen. It would refuse the new tokens of a lower one.
+ * By how much the versions of services and users rise: by more than they have changed since the backup. A service that
+ * reads the feed keeps the highest version that it has seen, so it would refuse new tokens and ignore events of a lower one.
  */
 const LOST_VERSIONS = 1_000_000;
 
@@ -132,6 +132,26 @@ export async function endServiceTokens(prisma: PrismaClient): Promise<void> {
   await mapDatabaseErrors(() =>
     prisma.registeredService.updateMany({ data: { version: { increment: LOST_VERSIONS } } }),
   );
+}
+
+/**
+ * Lets every later change of a user have a higher version than any before the restore. This is no change itself, so it marks
+ * nobody as pending.
+ */
+export async function raiseUserVersions(prisma: PrismaClient): Promise<void> {
+  for (let after: bigint | null = 0n; after !== null;) {
+    const page: { last: bigint | null }[] = await mapDatabaseErrors(
+      () => prisma.$queryRaw`
+        WITH page AS (
+          SELECT max(id) AS last FROM (SELECT id FROM users WHERE id > ${after} ORDER BY id LIMIT ${PAGE}) AS ids
+        ), raised AS (
+          UPDATE users SET version = version + ${LOST_VERSIONS}
+          WHERE id > ${after} AND id <= (SELECT last FROM page)
+        )
+        SELECT last FROM page`,
+    );
+    after = page[0]?.last ?? null;
+  }
 }
 
 /** Ends every session and long-lived token in the record. The service sets their tombstones. @returns how many. */

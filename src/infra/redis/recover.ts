@@ -2,6 +2,7 @@ import type { TokenKey } from '../../domain/principal.ts';
 import { Cluster, type Redis } from 'ioredis';
 import { orUnavailable } from './connection/errors.ts';
 import { mastersOf, redisNow } from './inspect.ts';
+import { makeFeedKey } from './revocation-feed.ts';
 
 /** Keys per SCAN. */
 const PAGE = 500;
@@ -53,6 +54,14 @@ export async function visitTokens(
     visited += tokens.length;
   }
   return visited;
+}
+
+/**
+ * Lets the feed begin a new epoch, so that every reader gets a snapshot. Its events do not tell of tokens that were lost
+ * with their record, and a reader that resumed would keep accepting the long-lived ones that it has asked about.
+ */
+export async function forgetFeed(redis: Redis | Cluster, prefix: string): Promise<void> {
+  await orUnavailable(redis.del(makeFeedKey(prefix)('state')));
 }
 
 /** Names of users' and tokens' keys without the prefix, page by page; in a cluster, from each master in turn. */

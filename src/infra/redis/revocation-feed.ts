@@ -32,13 +32,18 @@ const BATCH = 1000;
 type Kind = 'token' | 'theft' | 'user' | 'covered' | UserEventType;
 type Item = `${Kind}:${number}:${number}`;
 
+/** User keys have numbers as hash tags. @param prefix REDIS_PREFIX. */
+export function makeFeedKey(prefix: string) {
+  return (name: 'state' | 'stream' | 'recent') => `${prefix}{feed}:${name}`;
+}
+
 /** The feed as a stream in Redis. All replicas run the same script (lua/feed.lua). */
 export function makeRedisRevocationFeed(
   redis: ScriptedRedis | ScriptedCluster,
   { prefix, kept = KEPT, ...options }: RedisFeedOptions,
 ): RevocationFeed {
-  // User keys have numbers as hash tags.
-  const names = ['state', 'stream', 'recent'].map((name) => `${prefix}{feed}:${name}`);
+  const key = makeFeedKey(prefix);
+  const names = [key('state'), key('stream'), key('recent')];
   const { observe } = options;
   const scripts = makeScriptClient(redis, options);
   const argumentsOf = (rest: Argument[]) => [...names, randomUUID(), TTL, kept, ONCE, ...rest];

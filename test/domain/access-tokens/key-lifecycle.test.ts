@@ -33,7 +33,7 @@ function judge(
     longLived: new Map(),
     now: NOW,
     lead: 600,
-    accessTokenTtl: 900,
+    longestTtl: 900,
     ...more,
   });
 }

@@ -88,7 +88,6 @@ function aService({
     },
     lifetimes: { accessToken: 900, refreshToken: 3600, session: maxAge },
     maxSessions,
-    clock,
     audit,
   });
   const logIn = makeLogIn({

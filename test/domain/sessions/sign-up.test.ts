@@ -52,7 +52,6 @@ function aService({ away, fault, enabled = true }: Given = {}) {
       return task();
     },
     enabled,
-    clock,
     audit: (event) => events.push(event),
     observe: { signUpRefused: (reason) => refusals.push(reason) },
   });

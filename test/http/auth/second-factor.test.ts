@@ -7,6 +7,7 @@ import {
   call,
   claimsOf,
   createLongLived,
+  logIn,
   pairOf,
   refresh,
   signUp,
@@ -278,6 +279,11 @@ onAStore('second factor', async (t, env) => {
     const move = aMovedClock(t);
     move(400_000);
     refused(t, await secondStep(wrong, { login_token, code }), 503, 'unavailable');
+    const opened = await signUp(wrong);
+    for (const pair of [opened, await logIn(wrong, opened.user.username)]) {
+      const { auth_time: time, iat } = claimsOf(pair.access_token);
+      t.equal(time, iat, 'a session is opened by the clock of the stores');
+    }
     move(-400_000);
     isTrusted = true;
     t.equal((await secondStep(wrong, { login_token, code })).statusCode, 200, 'nothing was used up');

@@ -1,7 +1,9 @@
-import type { Test } from 'tap';
+import { Redis } from 'ioredis';
+import { test, type Test } from 'tap';
 import { buildTestApp, type TestApp } from '../../support/app.ts';
 import { anAccount, call, signUp, verify } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
+import { redisMissing, testRedis } from '../../support/redis.ts';
 import { onAStore } from '../../support/stores.ts';
 
 const PAYLOAD = { username: 'unknown', password: 'x' };
@@ -148,4 +150,17 @@ onAStore('limits by address', async (t, env) => {
       refused(t, await from(`203.0.113.${i}`, distrustful), 401, 'invalid_credentials');
     refused(t, await from('203.0.113.200', distrustful), 429, 'rate_limited');
   });
+});
+
+test('Redis holds no address, only its keyed hash', { skip: redisMissing }, async (t) => {
+  const { url, prefix } = testRedis(t);
+  const env = { REDIS_URL: url, REDIS_PREFIX: prefix, RATE_LIMIT_LOGIN: '1/600', TRUST_PROXY: 'loopback' };
+  const target = await buildTestApp(t, { env });
+  for (const address of ['192.0.2.1', '2001:db8:0:1::1'])
+    await call(target, 'POST /api/auth', { payload: PAYLOAD, headers: { 'x-forwarded-for': address } });
+  const redis = new Redis(url);
+  const keys = await redis.keys(`${prefix}*`);
+  redis.disconnect();
+  t.equal(keys.filter((key) => /limit:.*login:[\w-]{22}$/.test(key)).length, 2);
+  t.notMatch(keys.join('\n'), /192\.0\.2|2001:db8/);
 });
