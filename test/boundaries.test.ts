@@ -83,31 +83,3 @@ test('refuses a small file with one importer, and accepts it with two', (t) => {
   t.strictSame(importing(one, two), []);
   t.end();
 });
-
-test('names what it cannot check', (t) => {
-  const problemsWith = (change: (sources: Map<string, string>) => void) => {
-    const sources = readSources();
-    change(sources);
-    return check(sources).problems.join('\n');
-  };
-  t.match(
-    problemsWith((sources) => sources.set('src/helpers.ts', 'export const one = 1;\n')),
-    'src/helpers.ts belongs to no layer',
-  );
-  t.match(
-    problemsWith((sources) => {
-      for (const path of sources.keys()) if (path.startsWith('src/infra/memory/')) sources.delete(path);
-    }),
-    'the layer infra-memory has no file',
-  );
-  for (const statement of [
-    `import { a } from "ioredis";`,
-    `const a = import(name);`,
-    `import a = require('b');`,
-  ])
-    t.match(
-      problemsWith((sources) => sources.set('src/domain/user.ts', statement)),
-      'not checked: src/domain/user.ts imports something in a form',
-    );
-  t.end();
-});

@@ -1,12 +1,8 @@
-import { createPublicKey } from 'node:crypto';
-import { createRequire } from 'node:module';
-import { createVerifier } from 'fast-jwt';
 import { createLocalJWKSet, jwtVerify, type JSONWebKeySet } from 'jose';
 import { test, type Test } from 'tap';
 import { ALL_METHODS } from '../../src/http/plugins/method-not-allowed.ts';
 import { bearer, call, claimsOf, createLimited, headerOf, verifyInScope } from '../support/client.ts';
 import { KEYS } from '../support/keys.ts';
-import { modulesMissing, python } from '../support/python.ts';
 import { aRegisteredService, introspect } from '../support/registered-service.ts';
 import '../support/watch-leaks.ts';
 import { signerOf } from './forgeries.ts';
@@ -170,71 +166,15 @@ function withClaims(token: string, claims: object): string {
   return [header, Buffer.from(JSON.stringify(claims)).toString('base64url'), signature].join('.');
 }
 
-/** Verifies a token with Authlib, told nothing of types. */
-const AUTHLIB = `
-import json, sys
-from authlib.jose import JsonWebKey, jwt
-given = json.load(sys.stdin)
-options = {"iss": {"essential": True, "value": given["issuer"]}, "aud": {"essential": True, "value": given["audience"]}}
-for token in given["tokens"]:
-    try:
-        jwt.decode(token, JsonWebKey.import_key_set(given["keys"]), claims_options=options).validate()
-        print("good")
-    except Exception as error:
-        print(type(error).__name__)
-`;
-
-test('JWT libraries that are set to AUDIENCE and ignore the type refuse it', async (t) => {
+test('a JWT library that is set to AUDIENCE and ignores the type refuses it', async (t) => {
   const { target, token } = await aWorld(t);
-  const issuer = String(claimsOf(token).iss);
-  const audience = 'latchkey';
-  const keys = (await call(target, 'GET /.well-known/jwks.json')).json<JSONWebKeySet>();
-  const [jwk = {}] = keys.keys;
-  const publicKey = createPublicKey({ key: jwk, format: 'jwk' })
-    .export({ type: 'spki', format: 'pem' })
-    .toString();
-  const { Strategy } = createRequire(import.meta.url)('passport-jwt') as PassportJwt;
-  const set = createLocalJWKSet(keys);
-  const libraries: Record<string, (token: string) => Promise<unknown>> = {
-    jose: (each) => jwtVerify(each, set, { issuer, audience }),
-    'fast-jwt': createVerifier({
-      key: () => Promise.resolve(publicKey),
-      allowedIss: issuer,
-      allowedAud: audience,
-    }) as (token: string) => Promise<unknown>,
-    'passport-jwt': (each) =>
-      new Promise((resolve, reject) => {
-        const options = { secretOrKey: publicKey, jwtFromRequest: () => each, issuer, audience };
-        const strategy = new Strategy(options, (claims, done) => {
-          done(null, claims);
-        });
-        Object.assign(strategy, { success: resolve, fail: reject, error: reject }).authenticate({
-          headers: {},
-        });
-      }),
-  };
-  for (const [name, check] of Object.entries(libraries)) {
-    await t.resolves(check(target.pair.access_token), name);
-    await t.resolves(check(target.llt.longlived_token), `${name}, without looking at the type`);
-    await t.rejects(
-      Promise.resolve().then(() => check(token)),
-      name,
-    );
-  }
-  await t.test('Authlib', { skip: modulesMissing('authlib') }, (t) => {
-    const input = JSON.stringify({ issuer, audience, keys, tokens: [target.llt.longlived_token, token] });
-    const { stdout, stderr } = python(['-c', AUTHLIB], { input });
-    t.strictSame(stdout.trim().split('\n'), ['good', 'InvalidClaimError'], stderr);
-    t.end();
-  });
+  const keys = createLocalJWKSet((await call(target, 'GET /.well-known/jwks.json')).json<JSONWebKeySet>());
+  const check = (each: string) =>
+    jwtVerify(each, keys, { issuer: String(claimsOf(token).iss), audience: 'latchkey' });
+  await t.resolves(check(target.pair.access_token));
+  await t.resolves(check(target.llt.longlived_token), 'it does not look at the type');
+  await t.rejects(check(token));
 });
-
-interface PassportJwt {
-  Strategy: new (
-    options: object,
-    verify: (claims: object, done: (error: null, user: object) => void) => void,
-  ) => { authenticate(request: { headers: object }): void };
-}
 
 test('a client without the right learns nothing of it, and cannot end another one’s', async (t) => {
   const { target, token } = await aWorld(t);

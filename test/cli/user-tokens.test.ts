@@ -59,19 +59,6 @@ test('user tokens shows an operator the owner’s view', async (t) => {
   t.match(old.tokens, [{ id: llt }]);
 });
 
-test('user tokens reports an unknown user and bad usage', async (t) => {
-  const target = await buildTestApp(t);
-  const { databaseUrl: DATABASE_URL } = target;
-  for (const name of ['unknown', 'not a name']) {
-    t.match(await latchkey(['user', 'tokens', name], { DATABASE_URL }), {
-      code: 1,
-      stderr: /there is no such user/,
-    });
-  }
-  for (const args of [['tokens'], ['tokens', 'ada', 'bob']])
-    t.equal((await latchkey(['user', ...args], { DATABASE_URL })).code, 2);
-});
-
 test('user tokens shows every ended token, across pages', async (t) => {
   const target = await buildTestApp(t);
   const { databaseUrl: DATABASE_URL } = target;

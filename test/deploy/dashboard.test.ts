@@ -99,15 +99,6 @@ test('every metric is on the dashboard or in a rule, and each name there is a me
   t.end();
 });
 
-test('the parser of expressions finds a wrong metric', (t) => {
-  const expr = `
-    histogram_quantile(0.9, sum by (le, no_metric) (rate(a_bucket{job="no", x=~"no_metric|b"}[5m])))
-    > on (namespace) group_left (no_metric) 2e3 * b or c:d:rate5m unless time() - e offset 15m
-  `;
-  t.strictSame(metricsIn(expr), ['a_bucket', 'b', 'c:d:rate5m', 'e']);
-  t.end();
-});
-
 test('names in italics in the entries of the runbook are panels', (t) => {
   const entries = readFileSync(join(ROOT, 'docs/runbook.md'), 'utf8').split(/^### /m).slice(1).join('');
   const titles = new Set(panels.map(({ title }) => title));

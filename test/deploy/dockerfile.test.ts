@@ -18,37 +18,6 @@ test('follows our rules for images', (t) => {
   t.end();
 });
 
-test('the rules find planted mistakes', (t) => {
-  const mistakes = [
-    [/node:\d+\.\d+\.\d+-/, 'node:24-', 'base'],
-    [/node:\d+\.\d+\.\d+-[a-z-]+/, 'node:latest', 'base'],
-    ['FROM scratch', 'FROM debian:bookworm', 'base'],
-    ['USER 1000:1000', 'USER node', 'user'],
-    ['USER 1000:1000', 'USER 0:0', 'user'],
-    ['USER 1000:1000\n', '', 'user'],
-    ['CMD ["node", "dist/src/server.js"]', 'CMD node dist/src/server.js', 'CMD'],
-    ['CMD ["node", "-e",', 'CMD curl localhost #', 'HEALTHCHECK'],
-    [/HEALTHCHECK .*\n.*\n/, '', 'HEALTHCHECK'],
-    ['RUN --mount=type=cache,target=/root/.npm ', 'RUN ', 'cache'],
-    ['EXPOSE 3000 9464', 'RUN chmod 777 /app', 'RUN'],
-    [/ARG VERSION=.*/, 'ARG VERSION=0.0.9', 'version'],
-    ['org.opencontainers.image.licenses', 'licenses', 'licenses'],
-    ['COPY prisma prisma', 'ADD prisma prisma', 'ADD'],
-    ['COPY LICENSE ', 'COPY ', 'LICENSE'],
-    ['COPY lab/package.json lab/\n', '', 'lab'],
-    ['query_compiler_small_bg.', 'query_compiler_fast_bg.', 'compiler'],
-    ['ENV PATH', 'ENV REFRESH_TOKEN_SECRET=x PATH', 'secret'],
-  ] as const;
-  for (const [text, mistake, word] of mistakes) {
-    const problems = problemsOf(plant(text, mistake));
-    t.ok(
-      problems.some((problem) => problem.includes(word)),
-      `${word}: ${mistake || `no ${String(text)}`}`,
-    );
-  }
-  t.end();
-});
-
 function lint(text: string): string[] {
   return validate(text).map(
     ({ message, range }) => `line ${range.start.line + 1}: ${JSON.stringify(message)}`,
@@ -128,10 +97,4 @@ function isExec(instruction: Instruction): boolean {
 function hasExecHealthcheck(last: Instruction[]): boolean {
   const checks = last.filter((instruction): instruction is Healthcheck => instruction instanceof Healthcheck);
   return checks.length === 1 && /\bCMD\s+\[/.test(checks[0]?.getTextContent() ?? '');
-}
-
-function plant(text: string | RegExp, mistake: string): string {
-  const planted = DOCKERFILE.replace(text, mistake);
-  if (planted === DOCKERFILE) throw new Error(`the Dockerfile does not contain ${String(text)}`);
-  return planted;
 }

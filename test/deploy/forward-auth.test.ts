@@ -107,15 +107,10 @@ const PROXIES: Proxy[] = [
   },
 ];
 
-test('forward-auth', { skip: redisMissing }, async (t) => {
-  const redis = testRedis(t);
-  const store = await faultProxy(t, redis.url);
-  const service = await startService(t, {
-    DATABASE_URL: (await testDatabase(t)).url,
-    REDIS_URL: store.url,
-    REDIS_PREFIX: redis.prefix,
-    TRUST_PROXY: 'loopback',
-  });
+/** A service with a database of its own, and an application that notes what it sees. */
+async function aSite(t: Test, env: Record<string, string> = {}) {
+  const { DATABASE_URL = (await testDatabase(t)).url, ...others } = env;
+  const service = await startService(t, { DATABASE_URL, ...others });
   await ready(service);
   opsPort = new URL(service.opsUrl).port;
   const seen: Seen[] = [];
@@ -123,6 +118,17 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
     'http://latchkey:3000': service.url,
     'http://app:8081': await startApplication(t, seen),
   };
+  return { service, seen, upstreams };
+}
+
+test('forward-auth', { skip: redisMissing }, async (t) => {
+  const redis = testRedis(t);
+  const store = await faultProxy(t, redis.url);
+  const { service, seen, upstreams } = await aSite(t, {
+    REDIS_URL: store.url,
+    REDIS_PREFIX: redis.prefix,
+    TRUST_PROXY: 'loopback',
+  });
   const { user, access_token: token } = await signUpOver(service.url, anAccount());
   const limited = (scopes: string[]) => createLimitedOver(service.url, token, scopes);
   const reader = await limited(['reports:read']);
@@ -426,14 +432,7 @@ test('forward-auth for one audience', async (t) => {
   const DATABASE_URL = (await testDatabase(t)).url;
   await aRegisteredService(DATABASE_URL, 'orders', [], 'orders');
   const gateway = await aRegisteredService(DATABASE_URL, 'gateway', ['exchange', 'call:orders']);
-  const service = await startService(t, { DATABASE_URL, TRUST_PROXY: 'loopback' });
-  await ready(service);
-  opsPort = new URL(service.opsUrl).port;
-  const seen: Seen[] = [];
-  const upstreams = {
-    'http://latchkey:3000': service.url,
-    'http://app:8081': await startApplication(t, seen),
-  };
+  const { service, seen, upstreams } = await aSite(t, { DATABASE_URL, TRUST_PROXY: 'loopback' });
   const { user, access_token: subject } = await signUpOver(service.url, anAccount());
   const issued = async (form: Record<string, string>, headers: Record<string, string>) => {
     const body = new URLSearchParams(form);
@@ -528,14 +527,7 @@ test('forward-auth for one audience', async (t) => {
 });
 
 test('a proxy can demand more of the login, and no client can lower that', async (t) => {
-  const service = await startService(t, { DATABASE_URL: (await testDatabase(t)).url });
-  await ready(service);
-  opsPort = new URL(service.opsUrl).port;
-  const seen: Seen[] = [];
-  const upstreams = {
-    'http://latchkey:3000': service.url,
-    'http://app:8081': await startApplication(t, seen),
-  };
+  const { service, seen, upstreams } = await aSite(t);
   const { access_token: token } = await signUpOver(service.url, anAccount());
   const authorization = `Authorization: Bearer ${token}`;
   const demanding: Record<string, (text: string) => string> = {
@@ -600,14 +592,7 @@ test('a proxy can demand more of the login, and no client can lower that', async
 });
 
 test('for pages of another origin, preflights pass and nothing else does', async (t) => {
-  const service = await startService(t, { DATABASE_URL: (await testDatabase(t)).url });
-  await ready(service);
-  opsPort = new URL(service.opsUrl).port;
-  const seen: Seen[] = [];
-  const upstreams = {
-    'http://latchkey:3000': service.url,
-    'http://app:8081': await startApplication(t, seen),
-  };
+  const { service, seen, upstreams } = await aSite(t);
   const { user, access_token: token } = await signUpOver(service.url, anAccount());
   const identity = [String(user.id), user.username, String(claimsOf(token).sid), 'access', '', ''];
   const preflight = ['Origin: https://app.example', 'Access-Control-Request-Method: POST'];

@@ -1,7 +1,6 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import * as openid from 'openid-client';
 import { test, type Test } from 'tap';
 import { startApache } from '../support/apache.ts';
 import { bearer, claimsOf, headerOf, type Pair } from '../support/client.ts';
@@ -95,19 +94,6 @@ test('independent verifiers accept every token during a key change, and no user 
   if (!apacheMissing) verifiers.mod_oauth2 = await apache(t, issuer);
   await t.test('Apache with mod_oauth2 accepts every token too', { skip: apacheMissing }, (t) => {
     t.end();
-  });
-  await t.test('openid-client finds everything from the issuer', async (t) => {
-    const config = await openid.discovery(new URL(issuer), 'any', undefined, undefined, {
-      algorithm: 'oauth2',
-      // oxlint-disable-next-line typescript/no-deprecated -- on loopback there is no TLS
-      execute: [openid.allowInsecureRequests],
-    });
-    t.match(config.serverMetadata(), {
-      issuer,
-      jwks_uri: `${issuer}/.well-known/jwks.json`,
-      introspection_endpoint: `${issuer}/api/auth/introspect`,
-      revocation_endpoint: `${issuer}/api/auth/revoke`,
-    });
   });
   const accepted = async (pair: Pair, when: string) => {
     for (const [name, verify] of Object.entries(verifiers)) {

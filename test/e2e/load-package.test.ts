@@ -1,16 +1,14 @@
 // release
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { t as file, test, type Test } from 'tap';
 import type { Report } from '../../packages/load/src/report.ts';
 import type { Right } from '../../src/domain/rights.ts';
-import { anAccount } from '../support/client.ts';
 import { bareEnvironment } from '../support/environment.ts';
 import { testFolder } from '../support/folder.ts';
 import { leakWatch } from '../support/leaks/leak-watch.ts';
-import { signUpOver } from '../support/over-http.ts';
 import { packedLoad } from '../support/packed-packages.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { aRegisteredService, basic } from '../support/registered-service.ts';
@@ -111,24 +109,4 @@ test('SIGINT ends a run early, with its report', { skip }, async (t) => {
   t.match(report(), { interrupted: true, correctness: CLEAN });
   t.ok(report().totals.ok > 0 && report().totals.seconds < 600);
   t.match(load.read('report.html'), 'ended early');
-});
-
-test('public signup is enough, as far as its limits allow', { skip }, async (t) => {
-  const { url } = await aService(t, { RATE_LIMIT_SIGNUP: '5/600' });
-  const { code, stdout, stderr, report } = await aKit(t)(url, ['--sign-up']).ended;
-  t.equal(code, 0, stderr + stdout);
-  t.match(stdout, 'the limits of signups allow 5 accounts');
-  t.match(report(), { correctness: CLEAN, settings: { accounts: 'sign-up', users: 5 } });
-});
-
-test('accounts that exist are enough', { skip }, async (t) => {
-  const { url } = await aService(t);
-  const accounts = [anAccount(), anAccount(), anAccount()];
-  for (const account of accounts) await signUpOver(url, account);
-  const file = join(testFolder(t), 'accounts.csv');
-  writeFileSync(file, accounts.map(({ username, password }) => `${username},${password}\n`).join(''));
-  const words = ['--accounts', file, '--users', '3'];
-  const { code, stdout, stderr, report } = await aKit(t)(url, words).ended;
-  t.equal(code, 0, stderr + stdout);
-  t.match(report(), { correctness: CLEAN, settings: { accounts: 'list', users: 3 } });
 });

@@ -7,7 +7,7 @@ import { ACCESS_TOKEN, TOKEN_EXCHANGE } from '../support/audiences.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { bearer, claimsOf } from '../support/client.ts';
 import { freePort } from '../support/free-port.ts';
-import { signUpOver, verifyOver } from '../support/over-http.ts';
+import { signUpOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { ready, startService } from '../support/service.ts';
 import { until } from '../support/until.ts';
@@ -37,49 +37,6 @@ function serverAt(url: string): oauth.AuthorizationServer & openid.ServerMetadat
     revocation_endpoint: `${url}/api/auth/revoke`,
   };
 }
-
-test('oauth4webapi introspects and revokes', async (t) => {
-  const { url, client } = await aServiceWithClient(t);
-  const as = serverAt(url);
-  const who = { client_id: client.client_id };
-  const secret = oauth.ClientSecretBasic(client.client_secret);
-  // oxlint-disable-next-line typescript/no-deprecated -- so that it stands out; there is no TLS on the loopback
-  const options = { [oauth.allowInsecureRequests]: true };
-  const ask = async (token: string, by = secret, more = {}) =>
-    oauth.processIntrospectionResponse(
-      as,
-      who,
-      await oauth.introspectionRequest(as, who, by, token, { ...options, ...more }),
-    );
-  const revoke = async (token: string) => {
-    await oauth.processRevocationResponse(await oauth.revocationRequest(as, who, secret, token, options));
-  };
-
-  const pair = await signUpOver(url);
-  t.match(await ask(pair.access_token), {
-    active: true,
-    token_type: 'Bearer',
-    sub: claimsOf(pair.access_token).sub,
-    exp: Number,
-  });
-  t.strictSame(await ask(pair.refresh_token), { active: false });
-  t.strictSame(await ask('nonsense'), { active: false });
-
-  await t.rejects(ask(pair.access_token, oauth.ClientSecretBasic('wrong')), {
-    name: 'WWWAuthenticateChallengeError',
-    cause: [{ scheme: 'basic', parameters: { realm: 'latchkey' } }],
-  });
-  const additionalParameters = new URLSearchParams('x=1&x=2');
-  await t.rejects(ask(pair.access_token, secret, { additionalParameters }), {
-    name: 'ResponseBodyError',
-    error: 'invalid_request',
-  });
-
-  await revoke('nonsense');
-  await revoke(pair.refresh_token);
-  t.strictSame(await ask(pair.access_token), { active: false });
-  t.equal(await verifyOver(url, pair.access_token), 401);
-});
 
 test('openid-client introspects and revokes, with both secrets during a rotation', async (t) => {
   const { url, DATABASE_URL, client } = await aServiceWithClient(t);

@@ -1,7 +1,6 @@
 import { test } from 'tap';
-import { anAccount, bearer } from '../support/client.ts';
 import { faultProxy } from '../support/fault-proxy.ts';
-import { logInOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
+import { logInOver, signUpOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
 import { ready, startService, type Service } from '../support/service.ts';
@@ -77,40 +76,6 @@ test('stores that hang at startup do not hang the probes', { skip: redisMissing 
   await ready(service);
   await signUpOver(service.url);
 });
-
-for (const fault of ['refuse', 'hang', 'vanish'] as const) {
-  test(`the service recovers after a Redis outage (${fault})`, { skip: redisMissing }, async (t) => {
-    const { url } = await testDatabase(t);
-    const redis = testRedis(t);
-    const proxy = await faultProxy(t, redis.url);
-    const stores = { DATABASE_URL: url, REDIS_URL: proxy.url, REDIS_PREFIX: redis.prefix };
-    const service = await startService(t, stores);
-    await ready(service);
-    const account = anAccount();
-    const pair = await signUpOver(service.url, account);
-    t.equal(await verifyOver(service.url, pair.access_token), 200);
-
-    proxy.set(fault);
-    // The client's timeout is far longer than any allowed answer, so a hang would fail the test.
-    const signal = AbortSignal.timeout(10_000);
-    const headers = bearer(pair.access_token);
-    const answers = await Promise.all(
-      ['/api/auth/verify', '/api/user'].map((path) => fetch(`${service.url}${path}`, { headers, signal })),
-    );
-    for (const answer of answers) {
-      t.equal(answer.status, 503);
-      t.match(answer.headers.get('retry-after'), /^[1-9]/);
-    }
-    t.equal((await readiness(service)).code, 200, 'ready stays');
-    t.not((await readiness(service)).checks.sessions, 'ok', 'the body names the cause');
-
-    proxy.set('pass');
-    await until(async () => (await verifyOver(service.url, pair.access_token)) === 200);
-    t.equal((await refreshOver(service.url, pair.refresh_token)).status, 200, 'no session was lost');
-    t.equal((await logInOver(service.url, account.username, account.password)).status, 200);
-    t.equal(await service.stop(), 0);
-  });
-}
 
 test('with a schema older than the code the service is not ready and says what to do', async (t) => {
   const { url } = await testDatabase(t, { migrated: false });

@@ -3,7 +3,6 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } fr
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test, type Test } from 'tap';
-import { isAlive } from '../support/embedded.ts';
 import { bareEnvironment } from '../support/environment.ts';
 
 const ROOT = new URL('../../../', import.meta.url).pathname;
@@ -70,54 +69,8 @@ test('reports skipped tests, and fails for them with CI=true', (t) => {
   t.end();
 });
 
-test('ends a process that a file leaves behind, without waiting for it', (t) => {
-  const source = `import { spawn } from 'node:child_process';
-${GOOD}
-const child = spawn('sleep', ['600'], { stdio: 'inherit' });
-child.unref();
-console.log('# fault: ' + child.pid);`;
-  const { status, lines } = run(t, { 'http/a': GOOD, 'http/leaves': source });
-  const [, pid] = lines.map((line) => /^# fault: (\d+)$/.exec(line)).find(Boolean) ?? [];
-  t.ok(pid, lines.join('\n'));
-  t.notOk(isAlive(Number(pid)));
-  t.equal(status, 0, lines.join('\n'));
-  t.end();
-});
-
-test('names select files, also outside the core, and a name without a match is an error', (t) => {
-  const files = { 'http/a': GOOD, 'k8s/b': GOOD, 'fault/c': GOOD };
-  t.equal(run(t, files).lines.length, 3, 'the core is http/a');
-  t.match(run(t, files, { words: ['k8s'] }).lines, [/k8s\/b/, '', '2 passed, 0 failed, 0 skipped']);
-  t.match(run(t, files, { words: ['--deploy'] }).lines, [/k8s\/b/, '', '2 passed, 0 failed, 0 skipped']);
-  t.match(run(t, files, { words: ['fault'] }), { status: 1, stderr: /no test file matches/ });
-  t.end();
-});
-
-test('the caller’s environment does not reach the tests, except paths and test settings', (t) => {
-  const source = `import { test } from 'tap';
-test('a', (t) => {
-  const { DATA_DIR, PORT, NODE_OPTIONS, npm_lifecycle_event: npm, TEST_SCALE, PATH } = process.env;
-  t.strictSame([DATA_DIR, PORT, NODE_OPTIONS, npm, TEST_SCALE], [undefined, undefined, undefined, undefined, '2']);
-  t.ok(PATH);
-  t.end();
-});`;
-  const env = {
-    DATA_DIR: '.data',
-    PORT: '1',
-    NODE_OPTIONS: '--no-warnings',
-    npm_lifecycle_event: 'test',
-    TEST_SCALE: '2',
-  };
-  t.match(run(t, { 'http/a': source }, { env }), { status: 0 });
-  t.end();
-});
-
 /** The runner's scripts in a project with these test files, without a build and a database. */
-function run(
-  t: Test,
-  files: Record<string, string>,
-  { words = [], env = {} }: { words?: string[]; env?: Record<string, string> } = {},
-) {
+function run(t: Test, files: Record<string, string>, { env = {} }: { env?: Record<string, string> } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'lk-runner-'));
   t.teardown(() => {
     rmSync(folder, { recursive: true, force: true });
@@ -136,10 +89,10 @@ function run(
       writeFileSync(join(folder, path), source);
     }
   }
-  const { status, stdout, stderr } = spawnSync(process.execPath, ['scripts/test.mjs', ...words], {
+  const { status, stdout } = spawnSync(process.execPath, ['scripts/test.mjs'], {
     cwd: folder,
     env: bareEnvironment(env),
     encoding: 'utf8',
   });
-  return { status, stderr, lines: stdout.trimEnd().split('\n') };
+  return { status, lines: stdout.trimEnd().split('\n') };
 }

@@ -1,9 +1,9 @@
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { migrationNames, shippedMigrations } from '../../src/infra/postgres/migration-files.ts';
-import { createMigration, CreateMigrationError, waitsWithoutLimit } from './create-migration.ts';
+import { createMigration, waitsWithoutLimit } from './create-migration.ts';
 import { testDatabase } from './postgres.ts';
 
 const shipped = migrationNames(shippedMigrations());
@@ -49,12 +49,6 @@ test('writes the migration that leads from the earlier ones to schema.prisma', a
   t.same(migrationNames(folder), [...shipped, name]);
 });
 
-test('writes nothing if there is no difference', async (t) => {
-  const folder = migrations(t, shipped.length);
-  t.equal(await create(t, 'nothing', folder), undefined);
-  t.same(migrationNames(folder), shipped);
-});
-
 test('a migration that alters a table limits its wait', (t) => {
   for (const name of shipped) t.notOk(waitsWithoutLimit(readSql(shippedMigrations(), name)), name);
   const altering = '-- Why.\nALTER TABLE "users" ADD COLUMN "phone" TEXT;\n';
@@ -62,19 +56,4 @@ test('a migration that alters a table limits its wait', (t) => {
   t.notOk(waitsWithoutLimit(`-- Why.\nSET LOCAL lock_timeout = '2s';\n${altering}`));
   t.notOk(waitsWithoutLimit('CREATE INDEX CONCURRENTLY "one" ON "users"("id");'));
   t.end();
-});
-
-test('refuses a name that cannot be a folder’s', async (t) => {
-  const folder = migrations(t, 0);
-  for (const name of ['Add', '../up', 'add-index', '', '1st']) {
-    await t.rejects(create(t, name, folder), CreateMigrationError, name);
-  }
-  t.same(migrationNames(folder), []);
-});
-
-test('sorts after the newest migration, even if the clock is behind', async (t) => {
-  const folder = migrations(t, 0);
-  mkdirSync(join(folder, '29991231235959_later'));
-  writeFileSync(join(folder, '29991231235959_later/migration.sql'), 'SELECT 1');
-  t.equal(await create(t, 'last', folder), '30000101000000_last');
 });

@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import type * as generator from 'openapi-typescript';
 import type { OpenAPI3 } from 'openapi-typescript';
 import type { Test } from 'tap';
-import type { Environment } from '../../src/config/config.ts';
 import { bareEnvironment } from '../support/environment.ts';
 import { testFolder } from '../support/folder.ts';
 import type { Service } from '../support/service.ts';
@@ -40,9 +39,9 @@ export async function compileWithClient(t: Test, { url }: Service, program: stri
     );
   }
 
-  return async (args: string[], env: Environment = {}): Promise<unknown> => {
+  return async (args: string[]): Promise<unknown> => {
     const child = spawn(process.execPath, [join(folder, '0.js'), url, ...args], {
-      env: bareEnvironment(env),
+      env: bareEnvironment(),
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     let output = '';

@@ -109,18 +109,6 @@ function withResolvers() {
   return { promise, resolve };
 }
 
-test('ten calls share one refresh, with a storage of either kind', async (t) => {
-  for (const isSlow of [false, true]) {
-    const server = fakeServer({ [REFRESH]: [() => json(200, renewed)] });
-    const { storage, stored } = sharedStorage(expired, isSlow);
-    const client = aClient(server, storage);
-    const tokens = await Promise.all(Array.from({ length: 10 }, () => client.accessToken()));
-    t.strictSame(new Set(tokens), new Set([renewed.access_token]));
-    t.strictSame(server.sent, [{ line: REFRESH, token: old.refresh_token, body: undefined }]);
-    t.equal(stored()?.refresh_token, renewed.refresh_token);
-  }
-});
-
 test('a logout wins over a refresh in flight, also with a storage that answers later', async (t) => {
   for (const isSlow of [false, true]) {
     const { promise, resolve } = withResolvers();
@@ -260,11 +248,6 @@ test('requests to Latchkey follow no redirect, and others none to another origin
   t.equal(seen.length, 21);
   const stream = { method: 'POST', body: new Blob(['a book']).stream(), duplex: 'half' } as const;
   await t.rejects(sent('/near?status=307', stream), TypeError, 'a stream is used up');
-});
-
-test('a lost token is no refusal', async (t) => {
-  const server = fakeServer({ [REFRESH]: [() => problem(401, 'token_missing'), () => json(200, renewed)] });
-  t.equal(await aClient(server, sharedStorage(expired).storage).accessToken(), renewed.access_token);
 });
 
 test('only a refresh goes past the cache', async (t) => {
@@ -449,20 +432,6 @@ test('a storage that throws, or is full, loses no session', async (t) => {
   });
   await t.rejects(full.logout(), { code: 'storage_failed' });
   t.match(server.sent.at(-1), { line: LOGOUT, token: old.access_token });
-});
-
-test('a clock that is set back during a wait delays no refresh by a day', async (t) => {
-  const server = fakeServer({
-    [REFRESH]: [() => problem(503, 'unavailable', { 'retry-after': '30' }), () => json(200, renewed)],
-  });
-  const client = aClient(server, sharedStorage(expired).storage);
-  await t.rejects(client.refresh(), { code: 'unavailable', retryAfter: 30 });
-  await t.rejects(client.refresh(), { code: 'unavailable' });
-  t.equal(server.sent.length, 1, 'the wait is kept');
-  const { now } = Date;
-  t.teardown(() => (Date.now = now));
-  Date.now = () => now() - 86_400_000;
-  t.equal(await client.accessToken(), renewed.access_token);
 });
 
 test('a clock that jumps ahead ends no call', async (t) => {

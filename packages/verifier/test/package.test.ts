@@ -323,57 +323,6 @@ test('the README’s examples compile strictly and run', { skip }, async (t) => 
   });
 });
 
-test('the packed verifier names what a real Latchkey refuses', { skip }, async (t) => {
-  const { url, env, create } = await aLatchkey(t);
-  const { createVerifier } = await packedVerifier(t, archive);
-  const readyAs = async (client: { id: string | undefined; secret: string | undefined }, issuer = url) => {
-    const verifier = createVerifier({
-      issuer,
-      url,
-      audience: 'latchkey',
-      client,
-      onError: () => undefined,
-    });
-    try {
-      await verifier.ready();
-    } finally {
-      await verifier.close();
-    }
-  };
-  const mistake = { code: 'unavailable', reason: 'configuration' };
-  const client = { id: env.LATCHKEY_ID, secret: env.LATCHKEY_SECRET };
-  await t.resolves(readyAs(client));
-  const verifier = createVerifier({ issuer: url, audience: 'latchkey', client });
-  t.teardown(() => verifier.close());
-  const { refresh_token: refreshToken } = await signUpOver(url);
-  await t.rejects(verifier.verify(refreshToken), {
-    code: 'invalid_token',
-    reason: 'type',
-    expected: 'access or llt',
-    found: 'rt+jwt',
-  });
-  await t.rejects(readyAs({ ...client, secret: 'mistyped' }), {
-    ...mistake,
-    message: /client\.secret is wrong/,
-  });
-  await t.rejects(readyAs(client, 'https://id.example.com'), { ...mistake, found: url });
-  for (const [has, lacks] of [
-    ['introspect', 'revocations'],
-    ['revocations', 'introspect'],
-  ] as const) {
-    const narrow = await create(has, '--may', has);
-    const named = { ...mistake, message: new RegExp(`no right \`${lacks}\``) };
-    // The service knows a new client a second later.
-    await until(() =>
-      readyAs(narrow).then(
-        () => false,
-        (error: unknown) => String(error).includes(lacks),
-      ),
-    );
-    await t.rejects(readyAs(narrow), named, has);
-  }
-});
-
 test('the packed verifier gets tokens of a real Latchkey', { skip }, async (t) => {
   const { url, create, stop } = await aLatchkey(t);
   const { createTokens, refusalOf } = await packedVerifier(t, archive);

@@ -8,19 +8,6 @@ import { until } from '../../support/until.ts';
 
 const skip = redisServersMissing;
 
-test('Cluster: slots move to another master', { skip }, async (t) => {
-  const redis = await startCluster(t);
-  const app = await watchedApp(t, redis.env);
-  await app.good();
-  await app.revokeOne();
-  await redis.moveSlot(app.key);
-  await app.good();
-  await app.revokeOne();
-  await redis.moveSlot(app.key);
-  await app.good();
-  await app.over();
-});
-
 test('Cluster: the store is down while a slot has no master', { skip }, async (t) => {
   const redis = await startCluster(t);
   const app = await watchedApp(t, redis.env);

@@ -8,19 +8,6 @@ import { until } from '../../support/until.ts';
 
 const skip = redisServersMissing;
 
-test('Redis is full', { skip }, async (t) => {
-  const redis = await startRedis(t, { args: ['--maxmemory-policy', 'noeviction'] });
-  const app = await watchedApp(t, { REDIS_URL: redis.url });
-  await app.good();
-  await redis.ask('CONFIG', 'SET', 'maxmemory', '1');
-  await app.refreshSees(503);
-  // A logout works even now.
-  await app.revokeOne();
-  await redis.ask('CONFIG', 'SET', 'maxmemory', '0');
-  await app.good();
-  await app.over();
-});
-
 test('Redis cannot save, and refuses writes (MISCONF)', { skip }, async (t) => {
   const redis = await startRedis(t, { args: ['--enable-protected-configs', 'yes', '--save', '3600 1'] });
   const gone = mkdtempSync(join(tmpdir(), 'latchkey-gone-'));
@@ -33,19 +20,6 @@ test('Redis cannot save, and refuses writes (MISCONF)', { skip }, async (t) => {
   await app.refreshSees(503);
   await redis.ask('CONFIG', 'SET', 'dir', redis.folder);
   await redis.ask('SAVE');
-  await app.revokeOne();
-  await app.good();
-  await app.over();
-});
-
-test('Redis becomes a replica', { skip }, async (t) => {
-  const redis = await startRedis(t);
-  const other = await startRedis(t);
-  const app = await watchedApp(t, { REDIS_URL: redis.url });
-  await app.good();
-  await redis.ask('REPLICAOF', '127.0.0.1', other.port);
-  await app.sees(503);
-  await redis.ask('REPLICAOF', 'NO', 'ONE');
   await app.revokeOne();
   await app.good();
   await app.over();

@@ -4,48 +4,6 @@ import { redisServersMissing, startRedis } from '../../support/redis-server.ts';
 
 const skip = redisServersMissing;
 
-test('Redis is emptied', { skip }, async (t) => {
-  const redis = await startRedis(t);
-  const app = await watchedApp(t, { REDIS_URL: redis.url });
-  await app.good();
-  for (let i = 0; i < 5; i++) {
-    await redis.ask('FLUSHALL');
-    await app.revokeOne();
-    await redis.ask('FLUSHALL');
-    await app.good();
-  }
-  await app.over();
-});
-
-test('Redis is restarted from an old snapshot', { skip }, async (t) => {
-  const redis = await startRedis(t);
-  const app = await watchedApp(t, { REDIS_URL: redis.url });
-  await app.good();
-  await redis.ask('SAVE');
-  await app.revokeOne();
-  await app.good();
-  await redis.kill();
-  await app.sees(503);
-  await redis.start();
-  await app.good();
-  await app.over();
-});
-
-test('Redis hangs, then resumes', { skip }, async (t) => {
-  const redis = await startRedis(t);
-  const app = await watchedApp(t, { REDIS_URL: redis.url });
-  await app.good();
-  for (const wait of [200, 4000]) {
-    redis.hang();
-    await app.sees(503);
-    await new Promise((resolve) => setTimeout(resolve, wait));
-    redis.goOn();
-    await app.good();
-  }
-  await app.revokeOne();
-  await app.over();
-});
-
 test('Redis is slow to load its data', { skip }, async (t) => {
   const redis = await startRedis(t);
   const app = await watchedApp(t, { REDIS_URL: redis.url });

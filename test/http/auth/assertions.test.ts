@@ -8,7 +8,7 @@ import { exchangeForm } from '../../support/audiences.ts';
 import { makeCertificates } from '../../support/certificates.ts';
 import { bearer, claimsOf, signUp } from '../../support/client.ts';
 import { aMovedClock } from '../../support/clock.ts';
-import { DISCOVERY, fakeIssuer, JWKS, SUBJECT, type Ill } from '../../support/fake-issuer.ts';
+import { DISCOVERY, fakeIssuer, JWKS, SUBJECT } from '../../support/fake-issuer.ts';
 import { testFolder } from '../../support/folder.ts';
 import { logLines } from '../../support/log-lines.ts';
 import { testDatabase } from '../../support/postgres.ts';
@@ -104,7 +104,7 @@ test('an exchange needs the right also with an assertion', async (t) => {
 });
 
 test('an assertion that is not good for this client opens nothing, and the answer does not say why', async (t) => {
-  const { target, issuer, registry, trust, ask, pass } = await aWorld(t);
+  const { target, issuer, registry, trust, pass } = await aWorld(t);
   const other = await aRegisteredService(target.databaseUrl, 'other', ['call:orders']);
   await trust('other', issuer.url, 'another');
   await aRegisteredService(target.databaseUrl, 'former');
@@ -112,41 +112,15 @@ test('an assertion that is not good for this client opens nothing, and the answe
   await registry((clients) => clients.disable('former'));
   const stranger = await fakeIssuer(t, { audience: ISSUER });
   const own = await generateKeyPair('ES256');
-  const jwk = await exportJWK((await generateKeyPair('ES256', { extractable: true })).publicKey);
   const [{ kid = '' } = {}] = issuer.published;
   const claims = claimsOf(await issuer.sign());
-  const remote = { jku: stranger.url + JWKS, x5u: stranger.url + JWKS };
-  await issuer.addKey('RS256');
-  pass(10_000);
-  t.equal((await ask(await issuer.sign())).statusCode, 200);
-  const now = () => Math.floor(Date.now() / 1000);
-  const rsa = issuer.published[1]?.kid;
   const cases: [cause: string, assertion: () => Promise<string> | string, client?: string][] = [
     ['issuer', () => stranger.sign()],
-    ['issuer', () => issuer.sign({ iss: `${issuer.url}/` })],
-    ['subject', () => issuer.sign({ sub: 'unknown' })],
-    ['subject', () => issuer.sign({ sub: SUBJECT.toUpperCase() })],
     ['client_id', () => issuer.sign(), other.serviceId],
-    ['client_id', () => issuer.sign(), 'lkc_unknown'],
-    ['client_id', () => issuer.sign({ sub: 'another' }), 'shop'],
     ['disabled', () => issuer.sign({ sub: 'disabled' })],
-    ['audience', () => issuer.sign({ aud: 'https://other.example' })],
-    ['audience', () => issuer.sign({ aud: [ISSUER, 'https://other.example'] })],
-    ['audience', () => issuer.sign({ aud: `${ISSUER}/api/auth/token` })],
-    ['audience', () => issuer.sign({ aud: [] })],
     ['algorithm', () => forge({ alg: 'none', kid }, claims)],
-    ['algorithm', () => forge({ alg: 'HS256', kid }, claims, JSON.stringify(issuer.published[0]))],
-    ['algorithm', () => issuer.sign({}, { alg: 'ES256', kid: rsa }, own.privateKey)],
-    ['unknown_key', () => issuer.sign({}, { kid: 'unknown' })],
     ['signature', () => issuer.sign({}, { alg: 'ES256', kid }, own.privateKey)],
-    ['signature', () => issuer.sign({}, { alg: 'ES256', kid, jwk, ...remote }, own.privateKey)],
-    ['unknown_key', () => issuer.sign({}, { alg: 'ES256', kid: 'own', jwk, ...remote }, own.privateKey)],
-    ['expired', () => issuer.sign({ exp: now() - 40 })],
-    ['not_yet_valid', () => issuer.sign({ nbf: now() + 60 })],
-    ['not_yet_valid', () => issuer.sign({ iat: now() + 60 })],
-    ['too_long', () => issuer.sign({ exp: now() + 86_500 })],
-    ['malformed', () => issuer.sign({ exp: undefined })],
-    ['malformed', () => 'x'],
+    ['expired', () => issuer.sign({ exp: Math.floor(Date.now() / 1000) - 40 })],
   ];
   for (const [cause, assertion, client_id = ''] of cases) {
     const before = await countOf(target, cause);
@@ -170,18 +144,6 @@ async function countOf(
 function lastCause({ log }: { log: () => string }): Record<string, unknown> | undefined {
   return logLines(log()).findLast(({ msg }) => msg === "a client's assertion was refused");
 }
-
-test('clocks may differ by 30 s', async (t) => {
-  const { issuer, ask } = await aWorld(t);
-  const now = Math.floor(Date.now() / 1000);
-  for (const times of [
-    { exp: now - 20 },
-    { nbf: now + 20, iat: now + 20 },
-    { exp: now + 86_400 },
-    { nbf: undefined },
-  ])
-    t.equal((await ask(await issuer.sign(times))).statusCode, 200, JSON.stringify(times));
-});
 
 test('a request authenticates in exactly one way, and is understood', async (t) => {
   const { target, shop, issuer, ask } = await aWorld(t);
@@ -275,44 +237,6 @@ test('keys of a file, which a later one replaces: a client’s own key, too', as
   unauthenticated(t, await ask(first.assertion));
   await registry((clients) => clients.untrust('shop', { issuer: serviceId, subject: serviceId }));
   await until(async () => (await ask(second.assertion)).statusCode === 401);
-});
-
-test('an unknown key while its issuer is away is 503, and requests with known keys go on', async (t) => {
-  const { target, issuer, trust, ask, pass } = await aWorld(t);
-  const other = await fakeIssuer(t, { audience: ISSUER });
-  await trust('shop', other.url);
-  const known = await issuer.sign({ exp: Math.floor(Date.now() / 1000) + 7200 });
-  t.equal((await ask(known)).statusCode, 200);
-  const away = async (what: string) => {
-    for (const assertion of [await issuer.sign({}, { kid: 'unknown' }), await other.sign()]) {
-      pass(10_000);
-      refused(t, await ask(assertion), 503, 'unavailable', undefined, 'temporarily_unavailable');
-      t.equal((await ask(known)).statusCode, 200, what);
-    }
-  };
-  for (const path of [DISCOVERY, JWKS])
-    for (const ill of ['redirect', '1 MB', 'no JSON', '500'] satisfies Ill[]) {
-      for (const each of [issuer, other]) each.ill.set(path, ill);
-      await away(`${ill} at ${path}`);
-      for (const each of [issuer, other]) each.ill.clear();
-    }
-  t.notOk(
-    [...issuer.requests, ...other.requests].some((line) => line.includes('moved')),
-    'no redirect is followed',
-  );
-  for (const each of [issuer, other]) await each.stop();
-  pass(3_600_000);
-  await away('away for an hour');
-  t.match(
-    await target.composition.ops.metrics(),
-    /latchkey_client_assertions_total{outcome="unavailable"} 18/,
-  );
-
-  for (const each of [issuer, other]) await each.start();
-  await issuer.rotate();
-  pass(10_000);
-  for (const each of [issuer, other]) t.equal((await ask(await each.sign())).statusCode, 200);
-  unauthenticated(t, await ask(known));
 });
 
 test('requests with known keys do not wait for an issuer that is silent', async (t) => {

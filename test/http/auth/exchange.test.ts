@@ -114,33 +114,6 @@ onAStore('the roles are the present ones', async (t, env) => {
   t.strictSame(roles, [], 'the removed role is not passed on');
 });
 
-onAStore('a subject token that is not good is 400 invalid_request', async (t, env) => {
-  const target = await buildTestApp(t, { env });
-  const { gateway } = await audienceClients(target.databaseUrl);
-  const superseded = await signUp(target);
-  const newer = pairOf(await refresh(target, superseded.refresh_token));
-  const revoked = await signUp(target);
-  const ofRevoked = await exchanged(target, revoked.access_token);
-  await call(target, 'DELETE /api/auth', { token: revoked.access_token });
-  const { longlived_token: llt } = await createLongLived(target, newer.access_token);
-  const bad: Record<string, string> = {
-    exchanged: await exchanged(target, newer.access_token),
-    'exchanged, of an ended session': ofRevoked,
-    superseded: superseded.access_token,
-    revoked: revoked.access_token,
-    'a refresh token': newer.refresh_token,
-    'a long-lived token': llt,
-    text: 'x',
-  };
-  for (const [what, subject] of Object.entries(bad))
-    for (const by of [null, gateway]) {
-      const response = await exchange(target, subject, { by });
-      t.comment(what);
-      refused(t, response, 400, 'invalid_subject_token', undefined, 'invalid_request');
-    }
-  t.equal((await exchange(target, newer.access_token)).statusCode, 200, 'nothing was rotated or revoked');
-});
-
 onAStore('AUDIENCE and audiences that no client has are 400 invalid_target', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const { gateway } = await audienceClients(target.databaseUrl);

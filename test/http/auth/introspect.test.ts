@@ -7,7 +7,6 @@ import { refused } from '../../support/problem.ts';
 import { aRegisteredService, basic, introspect, postForm } from '../../support/registered-service.ts';
 import { workDone } from '../../support/spy.ts';
 import { onAStore } from '../../support/stores.ts';
-import { aStoredSession } from '../../support/tokens.ts';
 import { until } from '../../support/until.ts';
 
 const INACTIVE = '{"active":false}';
@@ -46,47 +45,6 @@ onAStore('describes a valid token', async (t, env) => {
   });
   t.match(longLived, { sid: id });
   t.notOk('exp' in longLived || 'gen' in longLived, 'a long-lived token does not expire');
-});
-
-onAStore('every invalid token gets the same bytes', async (t, env) => {
-  const target = await buildTestApp(t, { env });
-  const client = await aRegisteredService(target.databaseUrl);
-  const superseded = await signUp(target);
-  const newer = pairOf(await refresh(target, superseded.refresh_token));
-  const revoked = await signUp(target);
-  const { longlived_token: endedLlt, id } = await createLongLived(target, revoked.access_token);
-  await call(target, `DELETE /api/auth/llt/${id}`, { token: revoked.access_token });
-  await call(target, 'DELETE /api/auth', { token: revoked.access_token });
-  // attack/forged-tokens submits the forgeries.
-  const bad: Record<string, string> = {
-    superseded: superseded.access_token,
-    revoked: revoked.access_token,
-    'a revoked long-lived token': endedLlt,
-    'a refresh token': newer.refresh_token,
-    'a refresh token that was superseded': superseded.refresh_token,
-    'no token': 'x',
-  };
-  for (const [what, token] of Object.entries(bad)) {
-    const response = await introspect(target, client, token);
-    t.strictSame([response.statusCode, response.body], [200, INACTIVE], what);
-  }
-  t.match((await introspect(target, client, newer.access_token)).json(), { active: true });
-  t.equal((await refresh(target, newer.refresh_token)).statusCode, 200, 'nothing was rotated or revoked');
-});
-
-test('an expired token is inactive', async (t) => {
-  const target = await buildTestApp(t);
-  const client = await aRegisteredService(target.databaseUrl);
-  for (const [age, isActive] of [
-    [60, true],
-    [1000, false],
-  ] as const) {
-    const latest = (Date.now() - age * 1000) * 1000;
-    const session = await aStoredSession(target, { latest, first: latest, confirmed: true });
-    const response = await introspect(target, client, session.mint('access', latest));
-    if (isActive) t.match(response.json(), { active: true });
-    else t.equal(response.body, INACTIVE);
-  }
 });
 
 onAStore('introspecting an access token counts as its use', async (t, env) => {

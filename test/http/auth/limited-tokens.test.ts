@@ -1,5 +1,4 @@
 import { buildTestApp, type TestApp } from '../../support/app.ts';
-import { exchanged } from '../../support/audiences.ts';
 import {
   anAccount,
   call,
@@ -7,17 +6,14 @@ import {
   createLimited,
   createLongLived,
   headerOf,
-  logIn,
   signUp,
   verify,
   verifyInScope,
 } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
 import { aRegisteredService, basic } from '../../support/registered-service.ts';
-import { serviceToken } from '../../support/service-tokens.ts';
 import { countRows, sql } from '../../support/sql.ts';
 import { onAStore } from '../../support/stores.ts';
-import { aStoredSession } from '../../support/tokens.ts';
 
 const ROUTE = 'POST /api/user/tokens';
 const DAY = 86_400;
@@ -30,7 +26,7 @@ const create = (target: TestApp, token: string | undefined, body: object = {}) =
 onAStore('limited tokens', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const { databaseUrl } = target;
-  const orders = await aRegisteredService(databaseUrl, 'orders', ['introspect', 'call:orders'], 'orders');
+  await aRegisteredService(databaseUrl, 'orders', [], 'orders');
   const owner = await signUp(target);
   const { access_token: token } = owner;
   const session = Number(claimsOf(token).sid);
@@ -39,7 +35,11 @@ onAStore('limited tokens', async (t, env) => {
     'are created with scopes, an expiry and an audience of their own, and shown this once',
     async (t) => {
       const scopes = ['orders:read', 'billing'];
-      const response = await create(target, token, { name: ' Orders report ', scopes, expires_in: 3600 });
+      const response = await create(target, token, {
+        name: ' Orders\u202e report ',
+        scopes,
+        expires_in: 3600,
+      });
       t.equal(response.statusCode, 200, response.body);
       const body = response.json<{ id: number; token: string; expires_at: string }>();
       t.strictSame(Object.keys(body).sort(), ['expires_at', 'id', 'token']);
@@ -68,6 +68,8 @@ onAStore('limited tokens', async (t, env) => {
         ],
       );
       t.notMatch(JSON.stringify(target.audit()), body.token);
+      const rows = await sql(databaseUrl, 'SELECT name FROM tokens WHERE id = $1', [body.id]);
+      t.strictSame(rows, [{ name: 'Orders report' }], 'without invisible characters');
       const forOrders = await createLimited(target, token, scopes, { audience: 'orders' });
       t.match(claimsOf(forOrders.token), { aud: 'orders#limited' });
     },
@@ -123,63 +125,16 @@ onAStore('limited tokens', async (t, env) => {
     t.match(ended, [{ id, type: 'limited', scopes: ['b', 'a'], audience: 'latchkey', reason: 'logout' }]);
   });
 
-  await t.test('need a name, 1 to 32 different scopes, and a lifetime within the bounds', async (t) => {
+  await t.test('need a name, scopes, a lifetime and an audience that are within the bounds', async (t) => {
     const before = await countRows(databaseUrl);
-    const many = Array.from({ length: 33 }, (_, i) => `s${i}`);
-    const bad: [where: string[] | undefined, body: object][] = [
-      ...[[], many, ['a', 'a'], [''], ['Orders'], ['a b'], ['a,b'], ['x'.repeat(65)], ['é']].map(
-        (scopes): [string[], object] => [['/scopes'], { scopes }],
-      ),
-      [undefined, { scopes: 'a' }],
-      [undefined, { scopes: [7] }],
-      [undefined, { scopes: null }],
-      ...[59, 0, -1, 31_536_001, 1e300].map((expires_in): [string[], object] => [
-        ['/expires_in'],
-        { expires_in },
-      ]),
-      ...[60.5, '60', null].map((expires_in): [string[], object] => [['/expires_in'], { expires_in }]),
-      ...['', ' ', 'x'.repeat(129), '\ud800'].map((name): [string[], object] => [['/name'], { name }]),
-      [['/name', '/scopes'], { name: ' ', scopes: [] }],
-      [undefined, { device: 'x' }],
-      [undefined, { roles: ['admin'] }],
-    ];
-    for (const [where, body] of bad)
-      refused(t, await create(target, token, body), 400, 'validation_failed', where);
-    for (const missing of ['name', 'scopes'])
-      refused(t, await create(target, token, { [missing]: undefined }), 400, 'validation_failed');
-    for (const audience of ['stock', 'orders#limited', 'latchkey#limited', ''])
-      refused(t, await create(target, token, { audience }), 400, 'invalid_target');
+    for (const [path, body] of [
+      ['/name', { name: ' ' }],
+      ['/scopes', { scopes: ['a', 'a'] }],
+      ['/expires_in', { expires_in: 59 }],
+    ] as const)
+      refused(t, await create(target, token, body), 400, 'validation_failed', [path]);
+    refused(t, await create(target, token, { audience: 'stock' }), 400, 'invalid_target');
     t.strictSame(await countRows(databaseUrl), before);
-    for (const body of [
-      { scopes: many.slice(1) },
-      { scopes: ['x'.repeat(64)] },
-      { expires_in: 60 },
-      { expires_in: 31_536_000 },
-    ])
-      t.equal((await create(target, token, body)).statusCode, 200);
-  });
-
-  await t.test('lose invisible characters in their name', async (t) => {
-    const { id } = (await create(target, token, { name: 'Kit\u0000chen\u202e' })).json<{ id: number }>();
-    const rows = await sql(databaseUrl, 'SELECT name FROM tokens WHERE id = $1', [id]);
-    t.strictSame(rows, [{ name: 'Kitchen' }]);
-  });
-
-  await t.test('are created with an access token only', async (t) => {
-    const before = await countRows(databaseUrl);
-    const { longlived_token: llt } = await createLongLived(target, token);
-    const { token: limited } = await createLimited(target, token);
-    refused(t, await create(target, llt), 403, 'token_not_allowed');
-    for (const other of [
-      limited,
-      await exchanged(target, token),
-      await serviceToken(target, orders),
-      owner.refresh_token,
-    ])
-      refused(t, await create(target, other), 401, 'invalid_token');
-    refused(t, await create(target, undefined), 401, 'token_missing');
-    const added = { ...before, tokens: before.tokens + 2 };
-    t.strictSame(await countRows(databaseUrl), added, 'the two that were created for this');
   });
 
   await t.test('have a beginning that is the same for all keys of an algorithm', async (t) => {
@@ -256,18 +211,6 @@ onAStore('settings of limited tokens', async (t, env) => {
     await createLongLived(rare, other);
     await createLimited(rare, other);
     refused(t, await create(rare, other), 429, 'rate_limited');
-  });
-
-  await t.test('LLT_LOGIN_MAX_AGE', async (t) => {
-    const strict = await withSettings({ LLT_LOGIN_MAX_AGE: '3590' });
-    // It was opened an hour ago.
-    const latest = (Date.now() - 1000) * 1000;
-    const session = await aStoredSession(target, { latest, first: latest });
-    const before = await countRows(target.databaseUrl);
-    refused(t, await create(strict, session.mint('access', latest)), 403, 'login_too_old');
-    t.strictSame(await countRows(target.databaseUrl), before);
-    const { access_token: fresh } = await logIn(strict, account.username);
-    t.equal((await create(strict, fresh)).statusCode, 200);
   });
 
   await t.test('an expired one leaves the list', async (t) => {

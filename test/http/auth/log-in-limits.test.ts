@@ -75,17 +75,6 @@ onAStore('login with other limits', async (t, env) => {
     t.equal((await logIn(before, account.username)).user.username, account.username);
   });
 
-  await t.test('answers overloaded instead of hashing without a bound', async (t) => {
-    const settings = { SCRYPT_LOG_N: '15', HASH_CONCURRENCY: '1', HASH_QUEUE: '1' };
-    const target = await buildTestApp(t, { env: { ...env, ...settings } });
-    const payload = { username: 'unknown', password: 'x' };
-    const answers = await Promise.all(Array.from({ length: 8 }, () => call(target, ROUTE, { payload })));
-    const refusals = answers.filter(({ statusCode }) => statusCode !== 401);
-    t.ok(refusals.length > 0 && refusals.length < answers.length, `${refusals.length} of 8`);
-    for (const answer of refusals) refused(t, answer, 503, 'overloaded');
-    refused(t, await call(target, ROUTE, { payload }), 401, 'invalid_credentials');
-  });
-
   await t.test('refuses a stored hash whose parameters exceed the limits', async (t) => {
     const target = await buildTestApp(t, { env });
     const account = anAccount();

@@ -101,43 +101,12 @@ onAStore('logout', async (t, env) => {
   await t.test('refuses a malformed id, and revokes nothing', async (t) => {
     const [pair, other] = [await open(), await open()];
     const [own, id] = [idOf(pair), idOf(other)];
-    const bad = [
-      '0',
-      '-1',
-      '+7',
-      '07',
-      '7.0',
-      '1e1',
-      '0x10',
-      'abc',
-      '%207',
-      '9007199254740992',
-      '1'.repeat(17),
-      '1'.repeat(200),
-      encodeURIComponent('７'),
-    ];
-    const lines = [
-      ...bad.flatMap((text) => [`/${text}`, `?id=${text}`]),
-      '/',
-      '?id=',
-      '?id',
-      `?id=${own}&id=${own}`,
-      `?id[]=${own}`,
-      `/${own}?id=${id}`,
-      `/${id}?id=${own}`,
-      `?ID=${own}`,
-      '?all=true',
-      `?id=${own}&all=true`,
-      `/${own}?all=true`,
-      '?=7',
-    ];
-    for (const line of lines) {
-      const response = await call(target, `${ROUTE}${line}`, { token: pair.access_token });
-      refused(t, response, 400, 'validation_failed');
-      refused(t, await call(target, `${ROUTE}${line}`), 401, 'token_missing');
+    const bad = ['0', '07', '1e1', 'abc', '9007199254740992'].flatMap((text) => [`/${text}`, `?id=${text}`]);
+    for (const line of [...bad, '?id=', `?id=${own}&id=${own}`, `/${own}?id=${id}`, '?all=true']) {
+      refused(t, await call(target, ROUTE + line, { token: pair.access_token }), 400, 'validation_failed');
+      refused(t, await call(target, ROUTE + line), 401, 'token_missing');
     }
-    await lives(t, pair);
-    await lives(t, other);
+    for (const each of [pair, other]) await lives(t, each);
   });
 
   await t.test('refuses a body with content, and revokes nothing', async (t) => {

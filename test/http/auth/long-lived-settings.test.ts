@@ -17,23 +17,6 @@ interface Listed {
 const create = (target: TestApp, token: string, device: unknown = 'x') =>
   call(target, ROUTE, { token, payload: { device } });
 
-onAStore('LLT_ENABLED=false', async (t, env) => {
-  const target = await buildTestApp(t, { env });
-  const { access_token: token } = await signUp(target);
-  const { longlived_token: llt } = await createLongLived(target, token);
-  const off = await buildTestApp(t, {
-    env: { ...env, LLT_ENABLED: 'false' },
-    override: (options) => ({ ...options, keyRing: target.composition.app.keyRing }),
-    databaseUrl: target.databaseUrl,
-  });
-  const before = await countRows(target.databaseUrl);
-  refused(t, await create(off, token), 403, 'llt_disabled');
-  refused(t, await create(off, token, ' '), 403, 'llt_disabled');
-  t.strictSame(await countRows(target.databaseUrl), before);
-  refused(t, await create(off, llt), 403, 'token_not_allowed');
-  t.equal((await verify(off, llt)).statusCode, 200, 'existing ones stay valid');
-});
-
 onAStore('LLT_MAX_AGE', async (t, env) => {
   const target = await buildTestApp(t, { env: { ...env, LLT_MAX_AGE: '3600', MAX_LLT_PER_USER: '1' } });
   const account = anAccount();

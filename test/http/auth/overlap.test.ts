@@ -44,16 +44,6 @@ onEachStore('refreshes that overlap', async (t, env) => {
     refused(t, await refresh(target, token, from('2001:db8:0:2::1')), 503, 'refresh_overlap');
   });
 
-  await t.test('never share a client if the address is not meaningful', async (t) => {
-    const open = await buildTestApp(t, { env });
-    const { refresh_token: token } = await signUp(open);
-    pairOf(await refresh(open, token, from('192.0.2.1')));
-    refused(t, await refresh(open, token, from('192.0.2.1')), 503, 'refresh_overlap');
-    const { refresh_token: direct } = await signUp(open);
-    const first = pairOf(await refresh(open, direct));
-    t.equal(generationOf(pairOf(await refresh(open, direct))), generationOf(first));
-  });
-
   await t.test('change nothing after more than five seconds inside the service', async (t) => {
     const slow = await buildTestApp(t, {
       env: trusting,

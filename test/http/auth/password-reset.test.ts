@@ -1,14 +1,5 @@
 import { buildTestApp } from '../../support/app.ts';
-import {
-  anAccount,
-  call,
-  claimsOf,
-  createLongLived,
-  logIn,
-  refresh,
-  signUp,
-  verify,
-} from '../../support/client.ts';
+import { anAccount, call, claimsOf, logIn, refresh, signUp, verify } from '../../support/client.ts';
 import { disableAccount, enableAccount } from '../../support/accounts.ts';
 import { LIMITS, stranger } from '../../support/guessing.ts';
 import { onEachLasting } from '../../support/lasting.ts';
@@ -179,16 +170,6 @@ onAStore('resetting a password', async (t, env) => {
     for (const answer of answers)
       if (answer.statusCode !== 200) refused(t, answer, 401, 'invalid_reset_token');
     t.equal((await attempt(account.username, won[0] ?? '')).statusCode, 200);
-  });
-
-  await t.test('counts the tokens that it ends', async (t) => {
-    const ended = async () =>
-      Number(/cause="password"} (\d+)/.exec(await target.composition.ops.metrics())?.[1]);
-    const { access_token, user } = await signUp(target);
-    await createLongLived(target, access_token);
-    const before = await ended();
-    await redeem(target, await aReset(databaseUrl, user.id));
-    t.equal(await ended(), before + 2);
   });
 });
 

@@ -3,7 +3,6 @@ import {
   anAccount,
   call,
   claimsOf,
-  createLongLived,
   headerOf,
   pairOf,
   refresh,
@@ -69,47 +68,6 @@ onAStore('refresh', async (t, env) => {
       });
       t.strictSame(Object.keys(headerOf(each)).sort(), ['alg', 'kid', 'typ']);
     }
-  });
-
-  await t.test('accepts only a refresh token', async (t) => {
-    const pair = await signUp(target);
-    const { longlived_token: llt } = await createLongLived(target, pair.access_token);
-    for (const token of [pair.access_token, llt, 'x', 'a.b.c']) {
-      refused(t, await call(target, ROUTE, { token }), 401, 'invalid_token');
-    }
-    refused(t, await call(target, ROUTE), 401, 'token_missing');
-    for (const authorization of ['Basic YTpi', 'Bearer', 'Bearer ', pair.refresh_token]) {
-      const response = await call(target, ROUTE, { headers: { authorization } });
-      refused(t, response, 401, 'token_missing');
-      t.match(response.json(), { detail: /`Authorization: Bearer TOKEN`\.$/ });
-    }
-    const twice = `Bearer ${pair.refresh_token} ${pair.refresh_token}`;
-    refused(t, await call(target, ROUTE, { headers: { authorization: twice } }), 401, 'invalid_token');
-    const query = `${ROUTE}?access_token=${pair.refresh_token}`;
-    refused(t, await call(target, query), 401, 'token_missing');
-    const scheme = { authorization: `bearer ${pair.refresh_token}` };
-    t.equal(
-      (await call(target, ROUTE, { headers: scheme })).statusCode,
-      200,
-      'the scheme is case-insensitive',
-    );
-  });
-
-  await t.test('rotates nothing on HEAD or any other method', async (t) => {
-    const pair = await signUp(target);
-    for (const method of ['HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
-      const response = await call(target, `${method} /api/auth/refresh`, { token: pair.refresh_token });
-      t.equal(response.statusCode, 405, method);
-      t.equal(response.headers.allow, 'GET');
-    }
-    t.equal((await verify(target, pair.access_token)).statusCode, 200);
-    t.equal((await refresh(target, pair.refresh_token)).statusCode, 200);
-  });
-
-  await t.test('is refused once the session has been ended', async (t) => {
-    const pair = await signUp(target);
-    await call(target, 'DELETE /api/auth', { token: pair.access_token });
-    refused(t, await refresh(target, pair.refresh_token), 401, 'invalid_token');
   });
 });
 

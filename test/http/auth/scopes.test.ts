@@ -133,40 +133,14 @@ onAStore('verify with scopes', async (t, env) => {
   });
 
   await t.test('scopes that have not their form are 404, whatever the token', async (t) => {
-    const many = Array.from({ length: 33 }, (_, i) => `s${i}`).join();
-    for (const scopes of [
-      '',
-      ',',
-      'a,',
-      ',a',
-      'a,,b',
-      'a,a',
-      'Orders',
-      'a%00',
-      '%00',
-      'a%20b',
-      'a b'.replace(' ', '+'),
-      many,
-      'x'.repeat(65),
-      'a%2Fb',
-    ])
-      for (const path of [
-        `/api/auth/scopes/${scopes}/verify`,
-        `/api/auth/audiences/orders/scopes/${scopes}/verify`,
-        `/api/auth/scopes/${scopes}/verify/x`,
-      ])
+    const many = Array.from({ length: 33 }, (_, i) => `s${i}`);
+    for (const scopes of ['', 'a,', 'a,a', 'Orders', 'a%20b', 'x'.repeat(65), many.join()])
+      for (const path of ['', '/audiences/orders'].map((of) => `/api/auth${of}/scopes/${scopes}/verify`))
         for (const each of [access, token, undefined]) refused(t, await ask(path, each), 404, 'not_found');
-    for (const path of [
-      '/api/auth/scopes/verify',
-      '/api/auth/scopes/a',
-      '/api/auth/scopes',
-      '/api/auth/scopes/a/verifyx',
-    ])
-      t.notMatch((await ask(path, access)).statusCode, 200, path);
-    t.equal(
-      (await ask(`/api/auth/scopes/${many.split(',').slice(1).join()}/verify`, access)).statusCode,
-      200,
-    );
+    for (const path of ['scopes', 'scopes/a', 'scopes/a/verifyx'])
+      t.not((await ask(`/api/auth/${path}`, access)).statusCode, 200, path);
+    const most = many.slice(1).join();
+    t.equal((await ask(`/api/auth/scopes/${most}/verify`, access)).statusCode, 200);
   });
 
   await t.test('are read from nowhere else', async (t) => {

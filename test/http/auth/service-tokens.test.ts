@@ -3,7 +3,6 @@ import type { Environment } from '../../../src/config/config.ts';
 import { exchanged, exchangeForm, verifyFor } from '../../support/audiences.ts';
 import { buildTestApp } from '../../support/app.ts';
 import { bearer, call, claimsOf, headerOf, signUp, verify } from '../../support/client.ts';
-import { withKeys } from '../../support/keys.ts';
 import type { Document } from '../../support/openapi.ts';
 import { refused } from '../../support/problem.ts';
 import { aRegisteredService, introspect, postForm, withRegistry } from '../../support/registered-service.ts';
@@ -242,20 +241,4 @@ test('end-tokens, disable, enable and delete', async (t) => {
   await registry((clients) => clients.remove('shop'));
   await until(async () => (await status(third)) === 401);
   t.equal(await reason(third), 'gone');
-});
-
-test('a replica that meets a newer version loads the clients first', async (t) => {
-  const { target: replica, env } = await withKeys(t, 'ES256', 0, { ISSUER, LOG_REQUESTS: 'all' });
-  const { databaseUrl } = replica;
-  await aRegisteredService(databaseUrl, 'orders', [], 'orders');
-  const shop = await aRegisteredService(databaseUrl, 'shop', ['call:orders']);
-  // It does not reload its clients on its own.
-  const stale = await buildTestApp(t, { env, databaseUrl });
-  const old = await serviceToken(stale, shop);
-  await withRegistry(databaseUrl, (clients) => clients.endTokens('shop'));
-  t.equal((await verifyFor(stale, old))[0], 200, 'it does not know yet');
-  await until(async () => claimsOf(await serviceToken(replica, shop)).client_version === 2);
-  const newer = await serviceToken(replica, shop);
-  t.equal((await verifyFor(stale, newer))[0], 200);
-  t.equal((await verifyFor(stale, old))[0], 401);
 });

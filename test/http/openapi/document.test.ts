@@ -102,30 +102,6 @@ test('every operation, parameter, body and answer has a description and examples
   t.end();
 });
 
-test('gaps in the description are found', (t) => {
-  const gaps: [gap: string, plant: (document: Document) => unknown][] = [
-    ['description', (document) => (logIn(document).description = '')],
-    ['summary', (document) => (logIn(document).summary = '')],
-    ['tags', (document) => (logIn(document).tags = ['Nothing'])],
-    ['example of the request', (document) => delete bodyOf(logIn(document)).example],
-    ['description of 200', (document) => (answer(document).description = 'Default Response')],
-    ['headers of 200', (document) => delete answer(document).headers?.['X-Request-Id']],
-    ['schema of 200', (document) => delete answer(document).content],
-    [
-      'description of /user/name',
-      (document) =>
-        delete (document.components.schemas.User?.properties as Record<string, JsonSchema> | undefined)?.name
-          ?.description,
-    ],
-  ];
-  for (const [gap, plant] of gaps) {
-    const document = read();
-    plant(document);
-    t.ok(gapsIn(document, logIn(document)).includes(gap), gap);
-  }
-  t.end();
-});
-
 test('the document marks an operation as public if and only if its route is', async (t) => {
   const target = await buildTestApp(t);
   for (const [method, path, { security }] of operationsIn(read())) {
@@ -215,20 +191,6 @@ test('DOCS_ENABLED=false removes the document and the page', async (t) => {
 
 function read(): Document {
   return JSON.parse(readFileSync(FILE, 'utf8')) as Document;
-}
-
-function logIn(document: Document): Operation {
-  const found = document.paths['/api/auth']?.post;
-  if (!found) throw new Error('there is no login');
-  return found;
-}
-
-function bodyOf({ requestBody }: Operation): { example?: unknown } {
-  return requestBody?.content['application/json'] ?? {};
-}
-
-function answer(document: Document): Response {
-  return resolve<Response>(document, logIn(document).responses[200] ?? { $ref: '' });
 }
 
 function operationsIn({ paths }: Document): [method: string, path: string, operation: Operation][] {

@@ -1,12 +1,10 @@
 import type { Test } from 'tap';
 import { HOTP, TOTP, URI } from 'otpauth';
-import { audienceClients, exchanged } from '../../support/audiences.ts';
 import { buildTestApp, type TestApp } from '../../support/app.ts';
 import {
   anAccount,
   call,
   claimsOf,
-  createLimited,
   createLongLived,
   logIn,
   pairOf,
@@ -16,8 +14,6 @@ import {
 import { aFactor, firstStep, logInWithFactor, secondStep } from '../../support/factors.ts';
 import { addApp, confirmApp, FACTOR_PASSWORD, setUpApp } from '../../support/own-factors.ts';
 import { refused } from '../../support/problem.ts';
-import { aRegisteredService } from '../../support/registered-service.ts';
-import { serviceToken } from '../../support/service-tokens.ts';
 import { sql } from '../../support/sql.ts';
 import { onAStore, onEachStore } from '../../support/stores.ts';
 import { aStoredSession } from '../../support/tokens.ts';
@@ -192,7 +188,7 @@ onAStore('changing second factors', async (t, env) => {
   await t.test(
     'each takes the current password, and a session that was opened with the factor lately',
     async (t) => {
-      const { old, factor, pair, token } = await anEnrolled(target);
+      const { old, factor, token } = await anEnrolled(target);
       const changes = {
         'POST /api/user/factors/totp': FACTOR_PASSWORD,
         'POST /api/user/factors/recovery-codes': FACTOR_PASSWORD,
@@ -201,25 +197,11 @@ onAStore('changing second factors', async (t, env) => {
       };
       // What a thief may hold of an account whose owner is logged in.
       const { longlived_token: llt } = await createLongLived(target, token);
-      await audienceClients(target.databaseUrl);
-      const client = await aRegisteredService(target.databaseUrl, 'desk', ['users.factors']);
-      const others = {
-        'refresh token': pair.refresh_token,
-        'limited token': (await createLimited(target, token)).token,
-        'exchanged token': await exchanged(target, token),
-        'service token': await serviceToken(target, client, 'http://localhost:3000'),
-      };
       const late = await aStoredSession(target, { latest: Date.now() * 1000 }, { withFactor: true });
       await aFactor(target, { user: { id: late.userId } } as Pair);
       const lateToken = late.mint('access', await latestOf(target, late.tokenId));
       for (const [line, payload] of Object.entries(changes)) {
         refused(t, await call(target, line, { token: llt, payload }), 403, 'token_not_allowed');
-        for (const [what, other] of Object.entries(others))
-          t.equal(
-            (await call(target, line, { token: other, payload })).statusCode,
-            401,
-            `${line} by a ${what}`,
-          );
         if (payload !== FACTOR_PASSWORD) continue;
         for (const [current_password, status, code] of [
           ['a guess', 401, 'invalid_credentials'],

