@@ -47,7 +47,7 @@ export interface Facts {
 
 /** Why a token is good or refused. For `--json`. */
 export interface Explanation {
-  /** null if it is good: a code of `docs/api.md`. `unknown`: a store that would have to say is away. */
+  /** null if it is good: a code of `docs/errors.md`. `unknown`: a store that would have to say is away. */
   reason: BearerRefusal | 'unknown' | null;
   /** The checks in order; null is not checked. */
   checks: Record<(typeof CHECKS)[number], boolean | null>;

@@ -262,7 +262,7 @@ const ACCOUNT_FIELDS = {
     86_400,
     300,
     'seconds',
-    'lifetime of a token for one audience, which ends with the token that it was exchanged for',
+    'lifetime of a token for one audience, which ends with its session',
   ),
   SERVICE_TOKEN_TTL: integer(60, 3600, 300, 'seconds', 'lifetime of a token that a service gets as itself'),
   PASSWORD_RESET_TTL: integer(60, 7 * 86_400, 1800, 'seconds', 'lifetime of a reset token'),

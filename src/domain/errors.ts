@@ -5,7 +5,7 @@ import type { SecondStepNeeded } from './second-step.ts';
 
 /**
  * Every way in which a request can be refused. The codes are the interface: clients branch on them and they never
- * change meaning. The table in docs/api.md documents each; `http/problem.ts` gives each its status and title.
+ * change meaning. The table in docs/errors.md documents each; `http/problem.ts` gives each its status and title.
  */
 export const ERROR_CODES = [
   // 400
@@ -63,7 +63,7 @@ export const ERROR_CODES = [
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /**
- * Every way in which a field can be refused. As with `ERROR_CODES`, a code never changes its meaning, and docs/api.md
+ * Every way in which a field can be refused. As with `ERROR_CODES`, a code never changes its meaning, and docs/errors.md
  * documents each.
  */
 export const FIELD_CODES = [

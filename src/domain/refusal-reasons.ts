@@ -1,7 +1,7 @@
 import { RIGHT_KINDS } from './rights.ts';
 
 // Why a request was refused, more exactly than its code says. For the log, a metric and `latchkey explain`: a client in
-// production never sees a reason, and branches on the code alone. docs/api.md explains each; a test compares both.
+// production never sees a reason, and branches on the code alone. docs/errors.md explains each; a test compares both.
 
 /** Why a token was refused before its session was looked up. The verifier has the same names. */
 export const TOKEN_REFUSALS = [

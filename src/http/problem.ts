@@ -24,7 +24,7 @@ export interface Problem {
   reason?: RefusalReason;
 }
 
-/** Status, title and detail of each code; the compiler demands all. The table in docs/api.md shows status and code. */
+/** Status, title and detail of each code; the compiler demands all. The table in docs/errors.md shows status and code. */
 export const PROBLEMS = {
   bad_request: [400, 'Bad request', 'The request is not well-formed HTTP.'],
   malformed_json: [400, 'Malformed JSON', 'The body is not JSON in UTF-8.'],

@@ -51,7 +51,7 @@ test(
     const orders = printed.get('docs/integrating/node.md Step by step') ?? '';
     t.match(orders, /\{"orders":\[\],"of":\d+\}/, 'the Express app accepts a good token');
     t.match(orders, /^401$/m, 'the Express app refuses it after the logout');
-    const ofServices = printed.get('docs/api.md Service tokens') ?? '';
+    const ofServices = printed.get('docs/services.md Service tokens') ?? '';
     t.match(ofServices, /^HTTP\/1\.1 200 [^]*^x-auth-token-type: service[^]*^HTTP\/1\.1 401 /m);
     const asked = printed.get('docs/integrating/any-language.md The agent') ?? '';
     t.match(

@@ -76,13 +76,13 @@ test('a shell block runs, or has a mark with a fitting reason', (t) => {
   t.end();
 });
 
-test('docs/api.md lists every operation of the reference', (t) => {
+test('docs/api.md and docs/services.md list every operation of the reference', (t) => {
   const { paths } = JSON.parse(readFileSync(join(ROOT, 'docs/openapi.json'), 'utf8')) as {
     paths: Record<string, Record<string, unknown>>;
   };
-  const page = readDocument('docs/api.md');
-  const table = ['Operations', 'Users, for services']
-    .map((title) => page.split(`## ${title}\n`)[1]?.split(/^## /m)[0] ?? '')
+  const sections = { 'docs/api.md': 'Operations', 'docs/services.md': 'Users, for services' };
+  const table = Object.entries(sections)
+    .map(([page, title]) => readDocument(page).split(`## ${title}\n`)[1]?.split(/^## /m)[0] ?? '')
     .join('');
   // In `X`, `Y` the second shares the method of the first.
   const listed = [...table.matchAll(/`(?:([A-Z]+) )?(\/[\w./{}-]+)`/g)];

@@ -18,8 +18,8 @@ test('the tables of reference leave nothing out', (t) => {
   t.ok(ofAgent.length > 8 && metrics.length > 4);
   for (const name of [...ofAgent, ...metrics])
     t.match(readDocument('packages/agent/README.md'), `| \`${name}\` `, name);
-  for (const code of Object.keys(PROBLEMS)) t.match(readDocument('docs/api.md'), `| \`${code}\` `, code);
-  const fields = readTable(readDocument('docs/api.md'), /^\| *code *\| *`params` *\|/i);
+  for (const code of Object.keys(PROBLEMS)) t.match(readDocument('docs/errors.md'), `| \`${code}\` `, code);
+  const fields = readTable(readDocument('docs/errors.md'), /^\| *code *\| *`params` *\|/i);
   const limits: Record<string, string> = { too_short: 'min', too_long: 'max', too_many: 'max' };
   t.strictSame(
     fields.map(([code = '', params = '']) => [codeOf(code)[0], codeOf(params)[0] ?? '']),

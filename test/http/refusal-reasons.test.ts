@@ -42,8 +42,8 @@ async function counted(target: TestApp, labels: Record<string, string>): Promise
   return valueOf(await target.composition.ops.metrics(), 'latchkey_errors_total', labels);
 }
 
-test('docs/api.md explains each reason, and the verifier has those of a token too', (t) => {
-  const rows = readTable(readFileSync('docs/api.md', 'utf8'), /^\| *code *\| *reason *\|/i);
+test('docs/errors.md explains each reason, and the verifier has those of a token too', (t) => {
+  const rows = readTable(readFileSync('docs/errors.md', 'utf8'), /^\| *code *\| *reason *\|/i);
   const listed = new Map<string, string[]>();
   let codes: string[] = [];
   for (const [code = '', reason = ''] of rows) {

@@ -77,7 +77,7 @@ proxies; otherwise it is the proxy's. For a request of a registered service it i
 
 Below the table, each event has its occasion and its own fields in \`details\`, with an example of
 each. A question mark stands at a field that may be missing. An operator's event also has \`reason\` if
-its command was refused or failed.
+its command was refused or failed. A registered service is the actor if it passed the token on.
 `;
 
 const CALLER: Sourced = {
@@ -92,7 +92,7 @@ const CALLER: Sourced = {
 const ACTORS: Record<Definition['actor'], string> = {
   user: 'the user',
   service: 'the registered service',
-  presenter: 'anonymous, or the registered service that passed the token on',
+  presenter: 'anonymous, or a registered service',
   operator: 'the operator',
   system: 'the service itself',
 };

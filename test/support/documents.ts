@@ -12,6 +12,8 @@ export const DOCUMENTS = [
   'packages/client/README.md',
   'packages/load/README.md',
   'api',
+  'services',
+  'errors',
   'integrating/node',
   'integrating/any-language',
   'integrating/proxies',

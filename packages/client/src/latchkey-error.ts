@@ -1,4 +1,4 @@
-/** The codes that do not come from Latchkey (docs/api.md lists those). */
+/** The codes that do not come from Latchkey (docs/errors.md lists those). */
 export type OwnCode =
   /** No answer arrived within 10 s. Latchkey may have done what was asked. */
   | 'no_answer'
@@ -13,7 +13,7 @@ export type OwnCode =
 /** A field that Latchkey refused. */
 export interface FieldError {
   path: string;
-  /** For programs; docs/api.md lists the codes. */
+  /** For programs; docs/errors.md lists the codes. */
   code: string;
   /** The limit, for codes that have one. */
   params?: { min?: number; max?: number };

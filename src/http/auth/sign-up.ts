@@ -21,7 +21,7 @@ const schema = operation({
   operationId: 'signUp',
   summary: 'Create an account and sign its user in.',
   description:
-    'A username and an e-mail address belong to one account, whatever their case, and a username may not look like that of another account. The address is not verified, and no answer ever shows it.',
+    'A username and an e-mail address belong to one account, whatever their case, and a username may not look like that of another account. The address counts as not verified until its owner proves it, and of a user’s own operations only `GET /api/user/email` shows it.',
   tags: ['Sessions'],
   security: [],
   refuses: [
