@@ -1,5 +1,5 @@
 import type { TokenKey } from '../../domain/principal.ts';
-import { Cluster, type Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import { orUnavailable } from './connection/errors.ts';
 import { mastersOf, redisNow } from './inspect.ts';
 import { makeFeedKey } from './revocation-feed.ts';
