@@ -173,7 +173,7 @@ async function withStores<Result>(
     // ioredis keeps trying as long as no Sentinel answers.
     await orUnavailable(withTimeout(redis.connect(), CONNECT_TIMEOUT));
     // Fails if a master is down: its tokens would be left out.
-    await makeConnections(redis, prefix).check();
+    await makeConnections(redis, prefix).checkMemory();
     return await work({ config, prisma: postgres.prisma, redis, heartbeat: makeHeartbeat(redis, prefix) });
   } finally {
     redis.disconnect();

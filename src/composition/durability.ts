@@ -3,6 +3,7 @@ import type { BackgroundTasks } from '../runtime/background-tasks.ts';
 import type { OpenedTokenStates } from './open-token-states.ts';
 import type { Audit } from '../domain/audit/event.ts';
 import type { Clock } from '../domain/clock.ts';
+import { ignoreOutage } from '../domain/errors.ts';
 import { makeEndForReuse } from '../domain/sessions/end-for-reuse.ts';
 import { makeWriteBehind } from '../domain/tokens/write-behind.ts';
 import { makeRevocations } from '../domain/tokens/revocations.ts';
@@ -82,8 +83,9 @@ export function makeDurability(parts: DurabilityParts) {
       // An old snapshot brings keys back for at most one SESSION_CACHE_TTL; the replay covers twice that time.
       gate?.start(
         async () => {
-          // A full Redis serves what it holds, so it opens the gate too.
-          await tokenStates.checkWrites();
+          await tokenStates.checkMasters();
+          // A full Redis fails here, and serves what it holds.
+          await tokenStates.check().catch(ignoreOutage);
           await revocations.sweep();
           await revocations.renew(2 * cacheTtl * 1000);
         },

@@ -43,9 +43,9 @@ export interface OpenedTokenStates {
   /** The clock of every master, in milliseconds since 1970; none of the in-process store, which has ours. */
   times(): Promise<number[]>;
   connect(): void;
-  /** Checks that every master takes writes, also one that is full. @throws AuthError `unavailable` */
-  checkWrites(): Promise<void>;
-  /** Also checks that it has memory left, and shows that this replica serves. @throws AuthError `unavailable` */
+  /** Checks that every connection leads to a master, which may be full. @throws AuthError `unavailable` */
+  checkMasters(): Promise<void>;
+  /** Also checks that every master has memory left, and shows that this replica serves. @throws AuthError `unavailable` */
   check(): Promise<void>;
   close(): void;
 }
@@ -118,9 +118,15 @@ export function openTokenStates(
       redis.connect().catch(() => undefined);
     },
     redisFailure: () => watch.cause()?.code ?? (connections.current().length === 0 ? 'not connected' : null),
-    checkWrites: () => connections.check(),
+    checkMasters: () => connections.checkMasters(),
     check: async () => {
-      await Promise.all([connections.check(), heartbeat.beat(), memory.measure()]).catch((error: unknown) => {
+      const checks = [
+        connections.checkMasters(),
+        connections.checkMemory(),
+        heartbeat.beat(),
+        memory.measure(),
+      ];
+      await Promise.all(checks).catch((error: unknown) => {
         // While there is no connection, the errors of the attempts to connect say more.
         if (connections.current().length > 0) watch.failed(causeOf((error as Error).cause));
         throw error;
@@ -161,7 +167,7 @@ function openMemory(
     times: () => Promise.resolve([]),
     connect: () => undefined,
     redisFailure: () => null,
-    checkWrites: () => Promise.resolve(),
+    checkMasters: () => Promise.resolve(),
     check: () => Promise.resolve(),
     close: () => undefined,
   };

@@ -110,7 +110,7 @@ export function loadConfig(env: Environment = process.env, memoryLimit = availab
     tracing: tracingOf(config),
     readRefreshSecrets: isMissing(env, 'REFRESH_TOKEN_SECRET')
       ? null
-      : () => readVariable(env, 'REFRESH_TOKEN_SECRET') ?? '',
+      : () => requireVariable(env, 'REFRESH_TOKEN_SECRET'),
     embedded: embedded.map((name) => `${name} is not set: using ${EMBEDDED[name]}`),
     warnings: [...proxyWarnings(config.TRUST_PROXY), ...issuerWarnings(issuer, config, env)],
   });
@@ -140,6 +140,14 @@ export function readVariable(env: Environment, name: string, problems: string[] 
     problems.push(`${name}_FILE cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`);
     return undefined;
   }
+}
+
+/** @throws KeyError that names the file, if it cannot be read. */
+function requireVariable(env: Environment, name: string): string {
+  const problems: string[] = [];
+  const value = readVariable(env, name, problems);
+  if (problems[0] !== undefined) throw new KeyError(problems[0]);
+  return value ?? '';
 }
 
 /**

@@ -1,6 +1,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { DATABASE_SETTINGS, loadSettings, readVariable, type Environment } from '../config/config.ts';
+import {
+  ConfigError,
+  DATABASE_SETTINGS,
+  loadSettings,
+  readVariable,
+  type Environment,
+} from '../config/config.ts';
 import { describeKeys } from '../domain/access-tokens/key-lifecycle.ts';
 import { readKeyFiles } from '../infra/crypto/key-files.ts';
 import { KeyError } from '../infra/crypto/keys.ts';
@@ -26,7 +32,10 @@ export function keyConfig(env: Environment) {
     'ACCESS_TOKEN_TTL',
     'SERVICE_TOKEN_TTL',
   );
-  return { ...config, directory: readVariable(env, 'SIGNING_KEYS_DIR') ?? join(config.DATA_DIR, 'keys') };
+  const problems: string[] = [];
+  const directory = readVariable(env, 'SIGNING_KEYS_DIR', problems) ?? join(config.DATA_DIR, 'keys');
+  if (problems.length > 0) throw new ConfigError(problems);
+  return { ...config, directory };
 }
 
 /**

@@ -26,7 +26,7 @@ const OLD_STATES = 'a Redis that returns with old data accepts superseded tokens
 const NO_PERSISTENCE =
   "CONFIG SET save '', CONFIG SET appendonly no, and the same in its configuration: states are rebuilt from the database";
 
-/** Connects, sends the write that the service sends each second, and checks every master. */
+/** Connects, writes the key that the service writes each second, and checks every master. */
 export async function checkRedis(config: Config): Promise<Finding[]> {
   const { REDIS_URL: url, REDIS_PREFIX: prefix, REDIS_MODE: mode } = config;
   if (url === undefined) {
@@ -38,7 +38,8 @@ export async function checkRedis(config: Config): Promise<Finding[]> {
   redis.on('error', (error: unknown) => failures.push(error));
   try {
     await withTimeout(redis.connect(), ANSWER_TIMEOUT);
-    const writable = makeConnections(redis, prefix).check();
+    const { checkMasters, checkMemory } = makeConnections(redis, prefix);
+    const writable = checkMasters().then(checkMemory);
     const refused = await withTimeout(writable, ANSWER_TIMEOUT).then(
       () => null,
       (error: unknown) => reasonOf(error),

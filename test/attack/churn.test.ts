@@ -123,7 +123,7 @@ const OPERATIONS: Operation[] = [
   {
     name: 'log in with the right password',
     succeeds: TIMES,
-    bytes: [330, 0],
+    bytes: [350, 0],
     events: [2, 0],
     rows: 2,
     once:
@@ -134,7 +134,7 @@ const OPERATIONS: Operation[] = [
   {
     name: 'guess passwords of one name',
     succeeds: 0,
-    bytes: [0, 115],
+    bytes: [0, 135],
     events: [0, 10 / TIMES],
     rows: 0,
     once:
@@ -219,7 +219,7 @@ const OPERATIONS: Operation[] = [
   {
     name: 'log in and out',
     succeeds: TIMES,
-    bytes: [395, 0],
+    bytes: [415, 0],
     events: [2, 0],
     rows: 2,
     once:

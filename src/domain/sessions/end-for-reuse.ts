@@ -49,7 +49,7 @@ export function makeEndForReuse({ tokens, tokenStates, revocations, clock, audit
     // Audited before the next steps: if they fail, a retry finds nothing left to report.
     if (ended.length > 0) audit({ event: 'llt.ended_for_reuse', userId, tokenIds: ended, by: tokenId }, from);
     const tokenIds = [...ended, ...pending, tokenId];
-    // If one of these fails, the next sweep sets the tombstones again.
+    // If one of these fails, the next sweep does both again for the tokens that this has ended.
     await tokenStates.revoke(...tokenIds.map((tokenId) => ({ userId, tokenId })));
     await revocations.settle(tokenIds);
   }

@@ -75,21 +75,12 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock }: Wri
     over = [];
   }
 
-  async function writeRecords(): Promise<void> {
-    try {
-      await writeRotations();
-      await writeUses();
-    } finally {
-      // After the records, because they do not need the fast store; also if some could not be written.
-      await endOver();
-    }
-  }
-
   async function writeAll(): Promise<void> {
     writingSince = since;
     since = null;
     try {
-      await writeRecords();
+      await writeRotations();
+      await writeUses();
     } catch (error) {
       since = writingSince;
       throw error;
@@ -97,6 +88,8 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock }: Wri
       // Entries queued meanwhile may have been written too.
       if (rotations.size + uses.size === 0) since = null;
       writingSince = null;
+      // After the records, because they do not need the fast store; also if some could not be written.
+      await endOver();
     }
   }
 

@@ -167,9 +167,13 @@ export function makeAccountStore(
 
     page: (after, limit) =>
       mapDatabaseErrors(async () => {
-        const rows = await prisma.$queryRaw<AccountRow[]>`
-          SELECT ${ACCOUNT_COLUMNS} FROM users WHERE id > ${after} AND deleted_at IS NULL ORDER BY id LIMIT ${limit}`;
-        return rows.map(toAccount);
+        const rows = await prisma.$queryRaw<(AccountRow & { isStandby: boolean })[]>`
+          SELECT ${IS_STANDBY}, found.* FROM (SELECT) AS one
+          LEFT JOIN (SELECT ${ACCOUNT_COLUMNS} FROM users WHERE id > ${after} AND deleted_at IS NULL
+            ORDER BY id LIMIT ${limit}) AS found ON true ORDER BY id`;
+        return refuseStandby(rows).flatMap((row) =>
+          (row.id as bigint | null) === null ? [] : [toAccount(row)],
+        );
       }),
 
     add: ({ username, passwordHash, ...account }, isAnnounced = false) => {

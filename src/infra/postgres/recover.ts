@@ -1,6 +1,6 @@
 import type { TokenKey } from '../../domain/principal.ts';
 import type { Lifetimes } from '../../domain/tokens/claims.ts';
-import type { PrismaClient } from '../../generated/prisma/client.ts';
+import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';
 
 /** Tokens, or users, per transaction. */
@@ -14,6 +14,10 @@ const SURVEY_PAGE = 20_000;
  * reads the feed keeps the highest version that it has seen, so it would refuse new tokens and ignore events of a lower one.
  */
 const LOST_VERSIONS = 1_000_000;
+
+/** A version that no time before had, also if the same backup is restored again: that raises it to the seconds since 2020. */
+const RAISED = Prisma.sql`greatest(version + ${LOST_VERSIONS}::int,
+  extract(epoch FROM clock_timestamp() - timestamptz '2020-01-01 00:00:00Z')::int)`;
 
 /** One number for each of the two id sequences. */
 export interface Ids {
@@ -129,9 +133,7 @@ export async function withoutRecord(prisma: PrismaClient, tokens: readonly Token
 
 /** Ends the service tokens of every client: after the backup, an operator may have ended those of some. */
 export async function endServiceTokens(prisma: PrismaClient): Promise<void> {
-  await mapDatabaseErrors(() =>
-    prisma.registeredService.updateMany({ data: { version: { increment: LOST_VERSIONS } } }),
-  );
+  await mapDatabaseErrors(() => prisma.$executeRaw`UPDATE service_clients SET version = ${RAISED}`);
 }
 
 /**
@@ -145,7 +147,7 @@ export async function raiseUserVersions(prisma: PrismaClient): Promise<void> {
         WITH page AS (
           SELECT max(id) AS last FROM (SELECT id FROM users WHERE id > ${after} ORDER BY id LIMIT ${PAGE}) AS ids
         ), raised AS (
-          UPDATE users SET version = version + ${LOST_VERSIONS}
+          UPDATE users SET version = ${RAISED}
           WHERE id > ${after} AND id <= (SELECT last FROM page)
         )
         SELECT last FROM page`,

@@ -34,7 +34,7 @@ async function open(t: Test, env: Environment) {
   });
   await redis.connect();
   // A cluster client's connection counts as connected only after its first check.
-  await makeConnections(redis, prefix).check();
+  await makeConnections(redis, prefix).checkMasters();
   const tokenStates = makeRedisTokenStates(redis, {
     prefix,
     cacheTtl: CACHE_TTL,

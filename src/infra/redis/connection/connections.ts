@@ -8,28 +8,37 @@ export interface Connections {
   /** Calls `listener` after every event that may have changed the connections. */
   onChange(listener: () => void): void;
   /**
-   * Sends every master a write that needs no memory. A demoted or isolated master may keep our connection and answer
+   * Sends every master a write that a full one takes too. A demoted or isolated master may keep our connection and answer
    * reads without the newest tombstones. It refuses the write, and that ends the connection.
    * @throws AuthError `unavailable`
    */
-  check(): Promise<void>;
+  checkMasters(): Promise<void>;
+  /** Writes a key to every master, which a full one refuses. @throws AuthError `unavailable` */
+  checkMemory(): Promise<void>;
 }
 
 /** How many key names to try until every master has one. */
 const MAX_NAMES = 100_000;
+/** Expiry of a written key, in seconds. */
+const TTL = 60;
 
 /** @param prefix REDIS_PREFIX. */
 export function makeConnections(client: Redis | Cluster, prefix: string): Connections {
-  const write = (key: string) => orUnavailable(client.del(key));
+  const checks = (keys: () => string[]) => ({
+    checkMasters: async () => {
+      await orUnavailable(Promise.all(keys().map((key) => client.del(key))));
+    },
+    checkMemory: async () => {
+      await orUnavailable(Promise.all(keys().map((key) => client.set(key, '1', 'EX', TTL))));
+    },
+  });
   if (client instanceof Cluster) {
     return {
       current: () => (client.status === 'ready' ? client.nodes('master') : []),
       onChange: (listener) => {
         for (const event of ['ready', 'refresh', '+node', '-node', 'close']) client.on(event, listener);
       },
-      check: async () => {
-        await Promise.all(keyOfEachMaster(client, prefix).map(write));
-      },
+      ...checks(() => keyOfEachMaster(client, prefix)),
     };
   }
 
@@ -41,9 +50,7 @@ export function makeConnections(client: Redis | Cluster, prefix: string): Connec
     onChange: (listener) => {
       client.on('ready', listener).on('close', listener);
     },
-    check: async () => {
-      await write(`${prefix}writable`);
-    },
+    ...checks(() => [`${prefix}writable`]),
   };
 }
 

@@ -60,7 +60,8 @@ test('an answer is refused if the connections changed since its request', async 
   const gate = makeReplayGate({
     current: () => current,
     onChange: (listener) => (changed = listener),
-    check: () => Promise.resolve(),
+    checkMasters: () => Promise.resolve(),
+    checkMemory: () => Promise.resolve(),
   });
   let replays = 0;
   let duringReplay = (): void => undefined;
