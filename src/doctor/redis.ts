@@ -38,8 +38,8 @@ export async function checkRedis(config: Config): Promise<Finding[]> {
   redis.on('error', (error: unknown) => failures.push(error));
   try {
     await withTimeout(redis.connect(), ANSWER_TIMEOUT);
-    const { checkMasters, checkMemory } = makeConnections(redis, prefix);
-    const writable = checkMasters().then(checkMemory);
+    const connections = makeConnections(redis, prefix);
+    const writable = connections.checkMasters().then(() => connections.checkMemory());
     const refused = await withTimeout(writable, ANSWER_TIMEOUT).then(
       () => null,
       (error: unknown) => reasonOf(error),

@@ -214,6 +214,10 @@ test('keys answers bad usage with 2 and a failure with 1', async (t) => {
     stderr: /DATABASE_URL is required/,
   });
   t.match(await latchkey(['keys', 'add', '--alg', 'HS256']), { code: 2, stderr: /Usage/ });
+  t.match(await latchkey(['keys', 'add'], { SIGNING_KEYS_DIR_FILE: join(folder, 'none') }), {
+    code: 1,
+    stderr: /SIGNING_KEYS_DIR_FILE cannot be read \(ENOENT\)/,
+  });
 });
 
 test('good long-lived tokens are counted page by page, by their signing key', async (t) => {

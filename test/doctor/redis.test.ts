@@ -52,6 +52,8 @@ test('eviction, and memory that is nearly full', { skip }, async (t) => {
   await redis.ask('SETRANGE', 'big', 50_000_000, 'x');
   await set('maxmemory', Math.round(Number(await redis.info('used_memory')) / 0.95));
   t.match(await findings(), { 'redis memory': [{ state: 'warn', found: /9\d % of maxmemory/ }] });
+  await set('maxmemory', 1);
+  t.match(await findings(), { redis: [{ state: 'fail', found: /^refuses writes: OOM/ }] });
 });
 
 test(

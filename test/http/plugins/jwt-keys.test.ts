@@ -50,6 +50,11 @@ test('a refresh secret is added, takes over and is removed, and an invalid one c
     return target.log().includes('cannot load the keys');
   });
   t.notMatch(target.log(), 'too short');
+  rmSync(secretFile);
+  await until(async () => {
+    await target.composition.app.keyRing.reload();
+    return target.log().includes('REFRESH_TOKEN_SECRET_FILE cannot be read (ENOENT)');
+  });
   t.equal((await verify(target, (await signUp(target)).access_token)).statusCode, 200);
 
   writeFileSync(secretFile, next);

@@ -7,6 +7,7 @@ import { makeRevocationStore } from '../../../src/infra/postgres/revocation-stor
 import { makePasswordStore } from '../../../src/infra/postgres/password-store.ts';
 import { makeFactorStore } from '../../../src/infra/postgres/factor-store.ts';
 import { makeServiceStore } from '../../../src/infra/postgres/service-store.ts';
+import { makeAccountStore } from '../../../src/infra/postgres/account-store.ts';
 import { makeUserStore } from '../../../src/infra/postgres/user-store.ts';
 import { makeMailStore } from '../../../src/infra/postgres/wanted-mails.ts';
 import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
@@ -84,6 +85,7 @@ test('a standby that has not received a one-time token, account, service or fact
   await t.rejects(users.findForLogin({ username: 'ada' }), unavailable);
   await t.rejects(users.findOwn(1), unavailable);
   await t.rejects(makeTokenStore(standby, LIFETIMES).list(1), unavailable);
+  await t.rejects(makeAccountStore(standby.prisma, () => []).page(0, 9), unavailable);
   const services = makeServiceStore(standby.prisma);
   await t.rejects(services.list(), unavailable);
   await t.rejects(services.issuers(), unavailable);
