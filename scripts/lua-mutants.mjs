@@ -12,9 +12,11 @@ const ATTEMPTS = 'infra/redis/attempt-slots';
 /** Scripts that other tests than the store's contract cover. */
 const TESTS = {
   'rotate.lua': [REDIS, MODEL],
-  'check.lua': [REDIS, MODEL],
+  'check.lua': [REDIS, MODEL, SCRIPT_CLIENT],
   'each.lua': [SCRIPT_CLIENT, REDIS],
-  'announce-rebuild.lua': [REDIS],
+  'announce-rebuild.lua': [REDIS, SCRIPT_CLIENT],
+  'revoke.lua': [REDIS, SCRIPT_CLIENT],
+  'put-user.lua': [REDIS, SCRIPT_CLIENT],
   'feed.lua': [FEED],
   'reserve.lua': [ATTEMPTS],
   'release.lua': [ATTEMPTS],
@@ -43,7 +45,12 @@ const RULES = [
 
 /** Mistakes without a visible effect: the reason, the change, and the line (trimmed). */
 const HARMLESS = [
-  ['fields are written together', 'rotate.lua', '1 -> 2', 'if not token[1] or not user[1] then'],
+  [
+    'fields are written together',
+    'rotate.lua',
+    '1 -> 2',
+    'if not token[1] or not user[1] then return missing(keys[2], print53(now)) end',
+  ],
   ['fields are written together', 'check.lua', '1 -> 2', 'if not token[1] or not user[1] then'],
   [
     'sets the same time again',
