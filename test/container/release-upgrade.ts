@@ -29,8 +29,8 @@ export async function upgradeTo(t: Test, image: string): Promise<void> {
   };
   const migrate = async (image: string) => {
     const output = await command(image, 'migrate');
-    // The other line is the audit trail's.
-    const report = output.split('\n').find((line) => line.includes('"applied"')) ?? '';
+    // The other line is the audit trail's, and either may come first.
+    const report = output.split('\n').find((line) => line.startsWith('{"applied"')) ?? '';
     return (JSON.parse(report) as { applied: string[] }).applied;
   };
   await migrate(PREVIOUS_IMAGE);
