@@ -20,7 +20,7 @@ export interface Config extends Values {
   production: boolean;
   DOCS_ENABLED: boolean;
   LIMITED_TOKENS_ENABLED: boolean;
-  /** That of `hashMemoryOf`. */
+  /** The most memory that one hash may take, in bytes (`hashMemoryOf`). */
   hashMemory: number;
   /** Reads the current REFRESH_TOKEN_SECRET: a mounted file may change while we run. null if it is not set. */
   readRefreshSecrets: (() => string) | null;
@@ -297,7 +297,7 @@ function hashMemoryProblems(config: Values, memoryLimit: number, env: Environmen
   return problems;
 }
 
-/** Bytes in words. */
+/** Bytes as a text, such as `384 MiB`. */
 export function mib(bytes: number): string {
   return `${Math.round(bytes / 1024 ** 2)} MiB`;
 }

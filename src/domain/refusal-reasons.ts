@@ -79,6 +79,7 @@ export const SLOT_LIMITS = [
 export type SlotLimit = (typeof SLOT_LIMITS)[number];
 /** Also logins and signups of an address, and mails of an account, which PostgreSQL counts. */
 export const RATE_LIMITS = ['login', 'signup', ...SLOT_LIMITS, 'mails'] as const;
+
 /** The reasons that a code may have; all other codes say it themselves. */
 export const REFUSAL_REASONS = {
   invalid_token: [...TOKEN_REFUSALS, ...SESSION_REFUSALS, 'right'],

@@ -105,7 +105,7 @@ test(
 );
 
 test(
-  'a replica that connects to a full Redis serves what that holds, and ends every token',
+  'a replica that connects to a full Redis serves the tokens that Redis holds, and ends every token',
   { skip: redisServersMissing },
   async (t) => {
     const redis = await startRedis(t, { args: ['--maxmemory-policy', 'noeviction'] });

@@ -15,7 +15,10 @@ const SURVEY_PAGE = 20_000;
  */
 const LOST_VERSIONS = 1_000_000;
 
-/** A version that no time before had, also if the same backup is restored again: that raises it to the seconds since 2020. */
+/**
+ * A higher version than any before. The seconds since 2020 make it so if the same backup is restored twice: both times,
+ * LOST_VERSIONS alone would give the same version.
+ */
 const RAISED = Prisma.sql`greatest(version + ${LOST_VERSIONS}::int,
   extract(epoch FROM clock_timestamp() - timestamptz '2020-01-01 00:00:00Z')::int)`;
 
