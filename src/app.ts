@@ -242,19 +242,13 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     networkOf,
   });
   if (config.DOCS_ENABLED) await app.register(openapi);
-  await app.register(signUpRoute, {
-    signUp,
-    tokenPairResponse,
-    callerFingerprint,
-    config,
-    networkOf,
-  });
+  await app.register(signUpRoute, { signUp, tokenPairResponse, callerFingerprint, networkOf });
   const noteLogin = makeHiddenCallers(config.RATE_LIMIT_ALLOW);
-  const logins = { tokenPairResponse, callerFingerprint, guessOriginOf, noteLogin, config };
+  const logins = { tokenPairResponse, callerFingerprint, guessOriginOf, noteLogin };
   await app.register(logInRoute, { logIn, ...logins });
   await app.register(secondFactorRoute, { completeLogin, ...logins });
-  await app.register(passwordResetRoute, { resetPassword, resetRequests, guessOriginOf, config });
-  await app.register(emailVerificationRoute, { mails, guessOriginOf, config });
+  await app.register(passwordResetRoute, { resetPassword, resetRequests, guessOriginOf });
+  await app.register(emailVerificationRoute, { mails, guessOriginOf });
   await app.register(refreshRoute, { refresh, tokenPairResponse, callerFingerprint, codec });
   await app.register(logOutRoute, { logOut, endToken });
   await app.register(longLivedTokenRoutes, { createLongLived, logOut, endToken, codec, networkOf });
@@ -270,16 +264,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   await app.register(introspectRoute, { introspect, services, codec, config });
   await app.register(revokeRoute, { revokeToken, codec });
-  await app.register(profileRoute, {
-    accountWithTokens,
-    changeProfile,
-    guessOriginOf,
-    config,
-  });
-  await app.register(passwordRoute, { changePassword, guessOriginOf, config });
-  await app.register(emailRoute, { mails, config });
-  await app.register(factorsRoutes, { factors: ownFactors, guessOriginOf, config });
-  await app.register(totpRoutes, { factors: ownFactors, guessOriginOf, config });
+  await app.register(profileRoute, { accountWithTokens, changeProfile, guessOriginOf });
+  await app.register(passwordRoute, { changePassword, guessOriginOf });
+  await app.register(emailRoute, { mails });
+  await app.register(factorsRoutes, { factors: ownFactors, guessOriginOf });
+  await app.register(totpRoutes, { factors: ownFactors, guessOriginOf });
   await app.register(tokensRoutes, { listTokens, logOutEverywhere, createLimited, codec, networkOf });
   await app.register(accountsRoutes, { createAccount, accounts });
   await app.register(accountTokensRoutes, { accounts });

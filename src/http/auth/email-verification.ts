@@ -3,13 +3,11 @@ import Type from 'typebox';
 import type { Mails } from '../../domain/users/mails.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
-import type { Config } from '../../config/config.ts';
 import { closedBody, MessageSchema } from '../schemas.ts';
 
 interface EmailVerificationRoute {
   mails: Pick<Mails, 'verify'>;
   guessOriginOf: GuessOriginOf;
-  config: Pick<Config, 'RATE_LIMIT_LOGIN'>;
 }
 
 const schema = operation({
@@ -32,14 +30,10 @@ const schema = operation({
 
 export const emailVerificationRoute: FastifyPluginCallbackTypebox<EmailVerificationRoute> = (
   app,
-  { mails, guessOriginOf, config },
+  { mails, guessOriginOf },
   done,
 ) => {
-  const onRequest = [
-    app.refuseWhenLate,
-    app.refuseWhenStoreFull,
-    app.limitByAddress('login', config.RATE_LIMIT_LOGIN),
-  ];
+  const onRequest = [app.refuseWhenLate, app.refuseWhenStoreFull, app.limitByAddress('login')];
   app.post('/api/auth/email-verification', { schema, onRequest }, async (request) => {
     await mails.verify({
       verificationToken: request.body.verification_token,

@@ -8,7 +8,6 @@ import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import type { NoteLogin } from '../caller/hidden-callers.ts';
 import { operation } from '../openapi/operation.ts';
 import { type TokenPairResponse, PairSchema } from '../token-pair-response.ts';
-import type { Config } from '../../config/config.ts';
 import { closedBody, Device, Password } from '../schemas.ts';
 
 interface LogInRoute {
@@ -17,7 +16,6 @@ interface LogInRoute {
   callerFingerprint: CallerFingerprint;
   guessOriginOf: GuessOriginOf;
   noteLogin: NoteLogin;
-  config: Pick<Config, 'RATE_LIMIT_LOGIN'>;
 }
 
 const schema = operation({
@@ -42,7 +40,7 @@ const schema = operation({
 
 export const logInRoute: FastifyPluginCallbackTypebox<LogInRoute> = (
   app,
-  { logIn, tokenPairResponse, callerFingerprint, guessOriginOf, noteLogin, config },
+  { logIn, tokenPairResponse, callerFingerprint, guessOriginOf, noteLogin },
   done,
 ) => {
   // First: the limits refuse many of the logins of hidden callers.
@@ -53,7 +51,7 @@ export const logInRoute: FastifyPluginCallbackTypebox<LogInRoute> = (
   const onRequest = [
     app.refuseWhenLate,
     app.refuseWhenStoreFull,
-    app.limitByAddress('login', config.RATE_LIMIT_LOGIN),
+    app.limitByAddress('login'),
     app.refuseWhenFull('login'),
   ];
   app.post('/api/auth', { schema, onRequest }, async (request) => {

@@ -5,14 +5,12 @@ import type { ResetRequests } from '../../domain/users/reset-requests.ts';
 import { callerTurn } from '../caller/network.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
-import type { Config } from '../../config/config.ts';
 import { closedBody, MessageSchema, NewPassword } from '../schemas.ts';
 
 interface PasswordResetRoute {
   resetPassword: ResetPassword;
   resetRequests: Pick<ResetRequests, 'add'>;
   guessOriginOf: GuessOriginOf;
-  config: Pick<Config, 'RATE_LIMIT_LOGIN'>;
 }
 
 const schema = operation({
@@ -53,12 +51,8 @@ const requestSchema = operation({
 });
 
 export const passwordResetRoute: FastifyPluginCallbackTypebox<PasswordResetRoute> = (app, options, done) => {
-  const { resetPassword, resetRequests, guessOriginOf, config } = options;
-  const limited = [
-    app.refuseWhenLate,
-    app.refuseWhenStoreFull,
-    app.limitByAddress('login', config.RATE_LIMIT_LOGIN),
-  ];
+  const { resetPassword, resetRequests, guessOriginOf } = options;
+  const limited = [app.refuseWhenLate, app.refuseWhenStoreFull, app.limitByAddress('login')];
   app.post(
     '/api/auth/password-reset-request',
     { schema: requestSchema, onRequest: limited },

@@ -8,7 +8,6 @@ import type { NoteLogin } from '../caller/hidden-callers.ts';
 import { deviceNameOf, userAgentTextOf } from '../caller/user-agent.ts';
 import { operation } from '../openapi/operation.ts';
 import { type TokenPairResponse, PairSchema } from '../token-pair-response.ts';
-import type { Config } from '../../config/config.ts';
 import { Device, LOGIN_TOKEN } from '../schemas.ts';
 
 interface SecondFactorRoute {
@@ -17,7 +16,6 @@ interface SecondFactorRoute {
   callerFingerprint: CallerFingerprint;
   guessOriginOf: GuessOriginOf;
   noteLogin: NoteLogin;
-  config: Pick<Config, 'RATE_LIMIT_LOGIN'>;
 }
 
 const schema = operation({
@@ -65,7 +63,7 @@ const schema = operation({
 
 export const secondFactorRoute: FastifyPluginCallbackTypebox<SecondFactorRoute> = (
   app,
-  { completeLogin, tokenPairResponse, callerFingerprint, guessOriginOf, noteLogin, config },
+  { completeLogin, tokenPairResponse, callerFingerprint, guessOriginOf, noteLogin },
   done,
 ) => {
   app.addHook('onRequest', (request, _reply, next) => {
@@ -73,11 +71,7 @@ export const secondFactorRoute: FastifyPluginCallbackTypebox<SecondFactorRoute> 
     next();
   });
   // As a login, but no password is hashed: full queues of hashes are no reason to refuse it.
-  const onRequest = [
-    app.refuseWhenLate,
-    app.refuseWhenStoreFull,
-    app.limitByAddress('login', config.RATE_LIMIT_LOGIN),
-  ];
+  const onRequest = [app.refuseWhenLate, app.refuseWhenStoreFull, app.limitByAddress('login')];
   app.post('/api/auth/second-factor', { schema, onRequest }, async (request) => {
     const { login_token: loginToken, code, recovery_code: recoveryCode } = request.body;
     const grant = await completeLogin({

@@ -6,14 +6,12 @@ import type { CallerFingerprint } from '../caller/fingerprint.ts';
 import { deviceNameOf, userAgentTextOf } from '../caller/user-agent.ts';
 import { operation } from '../openapi/operation.ts';
 import { type TokenPairResponse, PairSchema } from '../token-pair-response.ts';
-import type { Config } from '../../config/config.ts';
 import { closedBody, Device, Email, Name, NewPassword, Username } from '../schemas.ts';
 
 interface SignUpRoute {
   signUp: SignUp;
   tokenPairResponse: TokenPairResponse;
   callerFingerprint: CallerFingerprint;
-  config: Pick<Config, 'RATE_LIMIT_SIGNUP'>;
   networkOf: NetworkOf;
 }
 
@@ -44,11 +42,11 @@ const schema = operation({
 });
 
 export const signUpRoute: FastifyPluginCallbackTypebox<SignUpRoute> = (app, options, done) => {
-  const { signUp, tokenPairResponse, callerFingerprint, networkOf, config } = options;
+  const { signUp, tokenPairResponse, callerFingerprint, networkOf } = options;
   const onRequest = [
     app.refuseWhenLate,
     app.refuseWhenStoreFull,
-    app.limitByAddress('signup', config.RATE_LIMIT_SIGNUP),
+    app.limitByAddress('signup'),
     app.refuseWhenFull('signup'),
   ];
   app.post('/api/auth/signup', { schema, onRequest }, async (request) => {

@@ -2,12 +2,10 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import type { Mails } from '../../domain/users/mails.ts';
 import { operation } from '../openapi/operation.ts';
 import { callerOf, principalOf } from '../plugins/authenticate.ts';
-import type { Config } from '../../config/config.ts';
 import { AddressSchema, MessageSchema, refuseBody } from '../schemas.ts';
 
 interface EmailRoute {
   mails: Pick<Mails, 'ownAddress' | 'requestVerification'>;
-  config: Pick<Config, 'RATE_LIMIT_LOGIN'>;
 }
 
 const schema = operation({
@@ -31,18 +29,13 @@ const requestSchema = operation({
   response: { 200: MessageSchema },
 });
 
-export const emailRoute: FastifyPluginCallbackTypebox<EmailRoute> = (app, { mails, config }, done) => {
+export const emailRoute: FastifyPluginCallbackTypebox<EmailRoute> = (app, { mails }, done) => {
   app.get('/api/user/email', { schema, onRequest: app.auth.principal }, (request) =>
     mails.ownAddress(principalOf(request)),
   );
 
   const { onRequest: authenticate, preValidation } = app.auth.change;
-  const onRequest = [
-    app.refuseWhenLate,
-    authenticate,
-    app.refuseWhenStoreFull,
-    app.limitByAddress('login', config.RATE_LIMIT_LOGIN),
-  ];
+  const onRequest = [app.refuseWhenLate, authenticate, app.refuseWhenStoreFull, app.limitByAddress('login')];
   app.post(
     '/api/user/email-verification',
     { schema: requestSchema, onRequest, preValidation },

@@ -4,7 +4,6 @@ import Type from 'typebox';
 import { FACTOR_TYPES } from '../../domain/factors/factor.ts';
 import type { FactorChangeRequest, OwnFactors } from '../../domain/factors/own-factors.ts';
 import type { FactorList } from '../../domain/factors/ports.ts';
-import type { Config } from '../../config/config.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { callerTurn } from '../caller/network.ts';
 import { operation } from '../openapi/operation.ts';
@@ -23,7 +22,6 @@ import {
 export interface FactorsRoute {
   factors: OwnFactors;
   guessOriginOf: GuessOriginOf;
-  config: Pick<Config, 'RATE_LIMIT_LOGIN'>;
 }
 
 const FactorSchema = Type.Object(
@@ -107,7 +105,7 @@ const removeSchema = operation({
 
 /** The second factors of the caller's account. */
 export const factorsRoutes: FastifyPluginCallbackTypebox<FactorsRoute> = (app, options, done) => {
-  const { factors, guessOriginOf, config } = options;
+  const { factors, guessOriginOf } = options;
 
   app.get('/api/user/factors', { schema: listSchema, onRequest: app.auth.principal }, async (request) =>
     factorsBody(await factors.list(principalOf(request))),
@@ -118,7 +116,7 @@ export const factorsRoutes: FastifyPluginCallbackTypebox<FactorsRoute> = (app, o
     app.refuseWhenLate,
     authenticate,
     app.refuseWhenStoreFull,
-    app.limitByAddress('login', config.RATE_LIMIT_LOGIN),
+    app.limitByAddress('login'),
     app.refuseWhenFull('known'),
   ];
 

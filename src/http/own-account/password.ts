@@ -5,13 +5,11 @@ import { callerTurn } from '../caller/network.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
 import { callerOf } from '../plugins/authenticate.ts';
-import type { Config } from '../../config/config.ts';
 import { closedBody, endedTokens, NewPassword, Password } from '../schemas.ts';
 
 interface PasswordRoute {
   changePassword: ChangePassword;
   guessOriginOf: GuessOriginOf;
-  config: Pick<Config, 'RATE_LIMIT_LOGIN'>;
 }
 
 const schema = operation({
@@ -46,14 +44,14 @@ const schema = operation({
 });
 
 export const passwordRoute: FastifyPluginCallbackTypebox<PasswordRoute> = (app, options, done) => {
-  const { changePassword, guessOriginOf, config } = options;
+  const { changePassword, guessOriginOf } = options;
   const { onRequest, preValidation } = app.auth.change;
   const hooks = {
     onRequest: [
       app.refuseWhenLate,
       onRequest,
       app.refuseWhenStoreFull,
-      app.limitByAddress('login', config.RATE_LIMIT_LOGIN),
+      app.limitByAddress('login'),
       app.refuseWhenFull('known'),
     ],
     preValidation,

@@ -7,7 +7,6 @@ import { callerTurn } from '../caller/network.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
 import { callerOf, principalOf } from '../plugins/authenticate.ts';
-import type { Config } from '../../config/config.ts';
 import { closedBody, Email, Id, Name, Password, Scopes, Timestamp, timestamp, Username } from '../schemas.ts';
 import { userBody, UserSchema } from '../token-pair-response.ts';
 
@@ -15,7 +14,6 @@ interface ProfileRoute {
   accountWithTokens: AccountWithTokens;
   changeProfile: ChangeProfile;
   guessOriginOf: GuessOriginOf;
-  config: Pick<Config, 'RATE_LIMIT_LOGIN'>;
 }
 
 export const TokenSchema = Type.Object(
@@ -101,7 +99,7 @@ const changeSchema = operation({
 });
 
 export const profileRoute: FastifyPluginCallbackTypebox<ProfileRoute> = (app, options, done) => {
-  const { accountWithTokens, changeProfile, guessOriginOf, config } = options;
+  const { accountWithTokens, changeProfile, guessOriginOf } = options;
   app.get('/api/user', { schema, onRequest: app.auth.principal }, async (request) => {
     const { user, tokens } = await accountWithTokens(principalOf(request));
     return { ...userBody(user), tokens: tokens.map(tokenBody) };
@@ -109,12 +107,7 @@ export const profileRoute: FastifyPluginCallbackTypebox<ProfileRoute> = (app, op
 
   // Limited even without a password: each change writes a row and an audit event, and reaches every replica.
   const { onRequest: authenticate, preValidation } = app.auth.change;
-  const onRequest = [
-    app.refuseWhenLate,
-    authenticate,
-    app.refuseWhenStoreFull,
-    app.limitByAddress('login', config.RATE_LIMIT_LOGIN),
-  ];
+  const onRequest = [app.refuseWhenLate, authenticate, app.refuseWhenStoreFull, app.limitByAddress('login')];
   app.patch('/api/user', { schema: changeSchema, onRequest, preValidation }, async (request) => {
     const { current_password: currentPassword, ...names } = request.body;
     const user = await changeProfile(callerOf(request), {

@@ -66,14 +66,9 @@ const confirmSchema = operation({
 
 /** The two requests that add an authenticator app. */
 export const totpRoutes: FastifyPluginCallbackTypebox<FactorsRoute> = (app, options, done) => {
-  const { factors, guessOriginOf, config } = options;
+  const { factors, guessOriginOf } = options;
   const { onRequest: authenticate, preValidation } = app.auth.change;
-  const onRequest = [
-    app.refuseWhenLate,
-    authenticate,
-    app.refuseWhenStoreFull,
-    app.limitByAddress('login', config.RATE_LIMIT_LOGIN),
-  ];
+  const onRequest = [app.refuseWhenLate, authenticate, app.refuseWhenStoreFull, app.limitByAddress('login')];
 
   app.post(
     '/api/user/factors/totp',

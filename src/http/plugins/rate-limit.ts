@@ -16,7 +16,7 @@ export interface RateLimitOptions {
   redis: object | null;
   /** Prefix of the counters' keys. */
   nameSpace: string;
-  config: Pick<Config, 'RATE_LIMIT_ALLOW'>;
+  config: Pick<Config, 'RATE_LIMIT_LOGIN' | 'RATE_LIMIT_SIGNUP' | 'RATE_LIMIT_ALLOW'>;
   auditLimit: AuditLimit;
   /** Neither Redis nor the log holds an address. */
   hashes: Pick<CallerHashes, 'newest'>;
@@ -28,7 +28,7 @@ declare module 'fastify' {
      * The hook that counts an address's requests under this name, and refuses those beyond the limit. Routes that
      * name the same limit share its counters.
      */
-    limitByAddress(name: 'login' | 'signup', limit: Limit): onRequestAsyncHookHandler;
+    limitByAddress(name: 'login' | 'signup'): onRequestAsyncHookHandler;
   }
 }
 
@@ -41,9 +41,6 @@ async function rateLimitPlugin(
   /** Of an IPv6 address only the /64 counts. All unreadable addresses share one key. */
   const keyOf = (name: string, request: FastifyRequest) =>
     `${name}:${hashes.newest(addressOf(request)?.parts ?? [], '')}`;
-
-  /** One for each name: without Redis, each holds its own counters. */
-  const hooks = new Map<string, onRequestAsyncHookHandler>();
 
   function makeHook(name: 'login' | 'signup', limit: Limit): onRequestAsyncHookHandler {
     if (!limit) return () => Promise.resolve();
@@ -66,11 +63,12 @@ async function rateLimitPlugin(
     };
   }
 
-  app.decorate('limitByAddress', (name: 'login' | 'signup', limit: Limit) => {
-    const hook = hooks.get(name) ?? makeHook(name, limit);
-    hooks.set(name, hook);
-    return hook;
-  });
+  // One hook for each name: without Redis, each holds its own counters.
+  const hooks = {
+    login: makeHook('login', config.RATE_LIMIT_LOGIN),
+    signup: makeHook('signup', config.RATE_LIMIT_SIGNUP),
+  };
+  app.decorate('limitByAddress', (name: keyof typeof hooks) => hooks[name]);
 }
 
 export default fp(rateLimitPlugin, { name: 'rate-limit', fastify: '5.x' });
