@@ -1,7 +1,7 @@
-import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { KeyRing } from '../../domain/access-tokens/ports.ts';
 import type { LoginTokens, PasswordProof } from '../../domain/factors/login-token.ts';
-import { followSecrets } from './keyed-hashes.ts';
+import { deriveKey, followSecrets } from './refresh-secrets.ts';
 
 /** By which secret scanners find a leaked one, and which no other token of ours has. */
 const PREFIX = 'lkl_';
@@ -15,21 +15,19 @@ const MAC_BYTES = 32;
  * @param secret any secret that all replicas share.
  */
 function makeMac(secret: Buffer) {
-  const key = Buffer.from(hkdfSync('sha256', secret, '', 'latchkey login token', 32));
+  const key = deriveKey(secret, 'login token');
   return (claims: Buffer) => createHmac('sha256', key).update(claims).digest();
 }
 
 /** Login tokens under the newest refresh secret; one under an earlier secret is good too. */
 export function followLoginTokens(keyRing: KeyRing): LoginTokens {
-  let [newest, all] = followSecrets(keyRing, makeMac, (macs) => {
-    [newest, all] = macs;
-  });
+  const macs = followSecrets(keyRing, makeMac);
   return {
     issue({ userId, passwordVersion, enabledAt, issuedAt }) {
       const claims = Buffer.alloc(CLAIMS_BYTES);
       for (const [i, value] of [userId, passwordVersion, enabledAt, issuedAt].entries())
         claims.writeBigUInt64BE(BigInt(value), i * 8);
-      return PREFIX + Buffer.concat([claims, newest(claims)]).toString('base64url');
+      return PREFIX + Buffer.concat([claims, macs.newest()(claims)]).toString('base64url');
     },
 
     read(token): PasswordProof | null {
@@ -40,7 +38,7 @@ export function followLoginTokens(keyRing: KeyRing): LoginTokens {
       if (bytes.length !== CLAIMS_BYTES + MAC_BYTES || bytes.toString('base64url') !== encoded) return null;
       const claims = bytes.subarray(0, CLAIMS_BYTES);
       const given = bytes.subarray(CLAIMS_BYTES);
-      if (!all.some((mac) => timingSafeEqual(mac(claims), given))) return null;
+      if (!macs.all().some((mac) => timingSafeEqual(mac(claims), given))) return null;
       const valueAt = (i: number) => Number(claims.readBigUInt64BE(i * 8));
       return {
         userId: valueAt(0),

@@ -1,9 +1,9 @@
-import { createHmac, hkdfSync } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import type { KeyRing } from '../../domain/access-tokens/ports.ts';
 import { spellingsOf } from '../../domain/address.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import type { ChangedNames } from '../../domain/users/ports.ts';
-import { followSecrets } from './keyed-hashes.ts';
+import { deriveKey, followSecrets } from './refresh-secrets.ts';
 
 /** The hashes under which names may be reserved, each with the field that is taken then. */
 export type NameHashes = ['username' | 'email', string][];
@@ -13,7 +13,7 @@ export type NameHashes = ['username' | 'email', string][];
  * @param secret any secret that all replicas share.
  */
 export function makeNameHash(secret: Buffer) {
-  const key = Buffer.from(hkdfSync('sha256', secret, '', 'latchkey name hash', 32));
+  const key = deriveKey(secret, 'name hash');
   const hash = (text: string) => createHmac('sha256', key).update(text).digest('base64url');
   return function nameHash({ username, email }: Pick<ChangedNames, 'username' | 'email'>): NameHashes {
     return [
@@ -35,10 +35,7 @@ export interface NameHashing {
 }
 
 export function followNameHash(keyRing: KeyRing): NameHashing {
-  let [, all] = followSecrets(keyRing, makeNameHash, (hashes) => {
-    [, all] = hashes;
-  });
-  return hashingWith(() => all);
+  return hashingWith(followSecrets(keyRing, makeNameHash).all);
 }
 
 /** @param secrets the newest first, at least one. */
@@ -47,7 +44,7 @@ export function nameHashingOf(secrets: Buffer[]): NameHashing {
   return hashingWith(() => all);
 }
 
-function hashingWith(all: () => NameHash[]): NameHashing {
+function hashingWith(all: () => readonly NameHash[]): NameHashing {
   return {
     newest: (names) => all()[0]?.(names) ?? [],
     each: (names) => all().flatMap((hash) => hash(names)),
