@@ -7,6 +7,7 @@ import { testDatabase, withClient } from '../support/postgres.ts';
 import { refused } from '../support/problem.ts';
 import { testRecords } from '../support/records.ts';
 import { until } from '../support/until.ts';
+import { ROOM } from '../support/token.ts';
 
 onAStoreWithEachLasting('user disable ends the user’s tokens and blocks logins', async (t, env, lasting) => {
   const { createLongLived, verify } = lasting;
@@ -69,7 +70,7 @@ test('a login that races with a disable is ended by it or refused', async (t) =>
     const { code, stdout } = await disabling;
     t.equal(code, 1, 'no running replica could confirm it');
     t.match(JSON.parse(stdout), { ended: 1, done: false }, 'the other session has long expired');
-    t.equal(await tokens.addSession(userId, session, { limit: 9, liveSince: 0 }), null);
+    t.equal(await tokens.addSession(userId, session, ROOM), null);
   });
 });
 

@@ -2,7 +2,7 @@ import { test, type Test } from 'tap';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import type { NewLongLived, RevocationStore, TokenStore } from '../../src/domain/tokens/ports.ts';
 import type { User } from '../../src/domain/user.ts';
-import { LIFETIMES as lifetimes } from '../support/token.ts';
+import { LIFETIMES as lifetimes, ROOM } from '../support/token.ts';
 
 export interface LongLivedUnderTest {
   tokens: TokenStore;
@@ -17,7 +17,7 @@ const AT = 1_795_000_000_000;
 function aWorld({ tokens, revocations, ada, bob }: LongLivedUnderTest) {
   const addSession = async (user = ada) => {
     const session = { name: 'Firefox', createdAt: AT, state: initialState(AT * 1000, 'home') };
-    const added = await tokens.addSession(user.id, session, { limit: 100, liveSince: 0 });
+    const added = await tokens.addSession(user.id, session, ROOM);
     if (!added) throw new Error('no session was added');
     return added.id;
   };

@@ -3,7 +3,7 @@ import { initialState } from '../../src/domain/sessions/rotation.ts';
 import type { EndedPosition } from '../../src/domain/tokens/ended-token.ts';
 import type { Revocation, TokenStore } from '../../src/domain/tokens/ports.ts';
 import type { User } from '../../src/domain/user.ts';
-import { LIFETIMES as lifetimes } from '../support/token.ts';
+import { LIFETIMES as lifetimes, ROOM } from '../support/token.ts';
 
 export interface TokenStoreUnderTest {
   tokens: TokenStore;
@@ -15,7 +15,6 @@ export interface TokenStoreUnderTest {
 
 const AT = 1_795_000_000_789;
 const MICROS = AT * 1000 + 123;
-const LIMITS = { limit: 100, liveSince: 0 };
 const aNewSession = (latest = MICROS) => ({
   name: 'Firefox',
   createdAt: AT,
@@ -23,13 +22,8 @@ const aNewSession = (latest = MICROS) => ({
 });
 
 /** Adds a session whose latest generation was issued at that time. */
-async function addSession(
-  tokens: TokenStore,
-  user: User,
-  latest = MICROS,
-  limits: Parameters<TokenStore['addSession']>[2] = LIMITS,
-) {
-  const added = await tokens.addSession(user.id, aNewSession(latest), limits);
+async function addSession(tokens: TokenStore, user: User, latest = MICROS, conditions = ROOM) {
+  const added = await tokens.addSession(user.id, aNewSession(latest), conditions);
   if (!added) throw new Error('no session was added');
   return added;
 }
@@ -50,7 +44,7 @@ export function tokenStoreContract(
       ...aNewSession(),
       state: { ...initialState(MICROS, 'home'), parent: 3, confirmed: true },
     };
-    const added = await tokens.addSession(ada.id, session, LIMITS);
+    const added = await tokens.addSession(ada.id, session, ROOM);
     const llt = await tokens.addLongLived(
       ada.id,
       { name: 'Kitchen', createdAt: AT + 1, kid: 'a key', createdBy: null },
@@ -89,10 +83,10 @@ export function tokenStoreContract(
   });
 
   contract('adds nothing for a disabled or an unknown user', async (t, { tokens, ada, disable }) => {
-    const before = await tokens.addSession(ada.id, aNewSession(), LIMITS);
+    const before = await tokens.addSession(ada.id, aNewSession(), ROOM);
     await disable(ada);
     for (const userId of [ada.id, 999]) {
-      t.equal(await tokens.addSession(userId, aNewSession(), LIMITS), null);
+      t.equal(await tokens.addSession(userId, aNewSession(), ROOM), null);
       await t.rejects(
         tokens.addLongLived(userId, { name: 'Kitchen', createdAt: AT, kid: 'a key', createdBy: null }, 100),
         {
@@ -110,14 +104,14 @@ export function tokenStoreContract(
     const ids: number[] = [];
     const used = [5, 3, 9, 4].map((seconds) => MICROS + seconds * 1_000_000);
     for (const latest of used)
-      ids.push((await tokens.addSession(ada.id, aNewSession(latest), LIMITS))?.id ?? 0);
-    await tokens.addSession(bob.id, aNewSession(MICROS), LIMITS);
+      ids.push((await tokens.addSession(ada.id, aNewSession(latest), ROOM))?.id ?? 0);
+    await tokens.addSession(bob.id, aNewSession(MICROS), ROOM);
     await tokens.addLongLived(ada.id, { name: 'Kitchen', createdAt: AT, kid: 'a key', createdBy: null }, 100);
 
-    const fifth = await addSession(tokens, ada, MICROS, { limit: 5, liveSince: 0 });
+    const fifth = await addSession(tokens, ada, MICROS, { ...ROOM, limit: 5 });
     t.strictSame(fifth.replaced, [], 'there is room for five');
     await tokens.revoke(ada.id, fifth.id, AT);
-    const next = await addSession(tokens, ada, MICROS, { limit: 3, liveSince: 0 });
+    const next = await addSession(tokens, ada, MICROS, { ...ROOM, limit: 3 });
     t.strictSame(next.replaced.toSorted(), [ids[1], ids[3]].toSorted());
     t.match(await tokens.find(ids[1] ?? 0), { record: { revokedAt: AT } });
     t.equal((await tokens.list(bob.id)).length, 1);
@@ -126,25 +120,25 @@ export function tokenStoreContract(
 
   contract('does not count an expired session', async (t, { tokens, ada }) => {
     await addSession(tokens, ada, MICROS);
-    const added = await addSession(tokens, ada, MICROS + 1, { limit: 1, liveSince: MICROS });
+    const added = await addSession(tokens, ada, MICROS + 1, { ...ROOM, limit: 1, liveSince: MICROS });
     t.strictSame(added.replaced, [], 'expired at this very microsecond');
-    const third = await addSession(tokens, ada, MICROS, { limit: 1, liveSince: MICROS });
+    const third = await addSession(tokens, ada, MICROS, { ...ROOM, limit: 1, liveSince: MICROS });
     t.strictSame(third.replaced, [added.id]);
   });
 
   contract('does not count a session past its greatest age', async (t, { tokens, ada }) => {
     const first = await addSession(tokens, ada);
-    const limits = { limit: 1, liveSince: 0 };
-    const second = await addSession(tokens, ada, MICROS + 1, { ...limits, createdSince: AT });
+    const one = { ...ROOM, limit: 1 };
+    const second = await addSession(tokens, ada, MICROS + 1, { ...one, createdSince: AT });
     t.strictSame(second.replaced, [], 'ended at this very millisecond');
-    const third = await addSession(tokens, ada, MICROS + 2, { ...limits, createdSince: AT - 1 });
+    const third = await addSession(tokens, ada, MICROS + 2, { ...one, createdSince: AT - 1 });
     t.strictSame(third.replaced.toSorted(), [first.id, second.id].toSorted());
   });
 
   contract('adds no more long-lived tokens than the limit', async (t, { tokens, ada, bob }) => {
     const token = { name: 'Kitchen', createdAt: AT, kid: 'a key', createdBy: null };
     const first = await tokens.addLongLived(ada.id, token, 2);
-    await tokens.addSession(ada.id, aNewSession(), LIMITS);
+    await tokens.addSession(ada.id, aNewSession(), ROOM);
     t.not(await tokens.addLongLived(ada.id, token, 2), null);
     t.equal(await tokens.addLongLived(ada.id, token, 2), null);
     t.not(await tokens.addLongLived(bob.id, token, 2), null);
@@ -157,7 +151,7 @@ export function tokenStoreContract(
     const added = await Promise.all(Array.from({ length: 20 }, () => tokens.addLongLived(ada.id, token, 5)));
     t.equal(added.filter((id) => id !== null).length, 5);
     const sessions = Array.from({ length: 20 }, (_, i) =>
-      tokens.addSession(ada.id, aNewSession(MICROS + i), { limit: 5, liveSince: 0 }),
+      tokens.addSession(ada.id, aNewSession(MICROS + i), { ...ROOM, limit: 5 }),
     );
     t.equal((await Promise.all(sessions)).filter(Boolean).length, 20);
     t.equal((await tokens.list(ada.id)).filter(({ type }) => type === 'session').length, 5);
@@ -345,7 +339,7 @@ export function tokenStoreContract(
     const [one, other] = [await addSession(tokens, ada, MICROS + 1), await addSession(tokens, ada, MICROS)];
     await tokens.revoke(ada.id, one.id, AT + 1);
     await tokens.revokeForReuse(ada.id, one.id, AT + 2, 1);
-    await addSession(tokens, ada, MICROS + 2, { limit: 1, liveSince: 0 });
+    await addSession(tokens, ada, MICROS + 2, { ...ROOM, limit: 1 });
     await tokens.revoke(ada.id, other.id, AT + 3, 'session', 'admin');
     t.strictSame(await endedOf(tokens, ada), [
       [one.id, 1, 'logout'],

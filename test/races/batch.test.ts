@@ -8,6 +8,7 @@ import { withClient } from '../support/postgres.ts';
 import { redisMissing } from '../support/redis.ts';
 import { sql } from '../support/sql.ts';
 import { raceWorld } from './world.ts';
+import { ROOM } from '../support/token.ts';
 
 const skip = { skip: redisMissing };
 type World = Awaited<ReturnType<typeof raceWorld>>;
@@ -84,11 +85,7 @@ for (const [name, endAll] of Object.entries(ENDS_ALL))
 test('a row that is locked for long keeps its own request waiting, and no other', skip, async (t) => {
   const { url, key, tokens, revoke, isRevoked } = await raceWorld(t);
   const state = initialState(9e12, 'home');
-  const added = await tokens.addSession(
-    key.userId,
-    { name: 'x', createdAt: Date.now(), state },
-    { limit: 9, liveSince: 0 },
-  );
+  const added = await tokens.addSession(key.userId, { name: 'x', createdAt: Date.now(), state }, ROOM);
   const free = { userId: key.userId, tokenId: added?.id ?? 0 };
   await withClient(url, async (client) => {
     await client.query('BEGIN');
@@ -107,7 +104,7 @@ test('a caller that is disabled in the same moment ends nothing', skip, async (t
   const { url, key, tokens, revokeByCaller } = await raceWorld(t);
   const state = initialState(9e12, 'home');
   const session = { name: 'x', createdAt: Date.now(), state };
-  const added = await tokens.addSession(key.userId, session, { limit: 9, liveSince: 0 });
+  const added = await tokens.addSession(key.userId, session, ROOM);
   await withClient(url, async (client) => {
     await client.query('BEGIN');
     await client.query('UPDATE users SET disabled_at = now() WHERE id = $1', [key.userId]);

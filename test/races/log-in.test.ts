@@ -2,8 +2,8 @@ import { test } from 'tap';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import { redisMissing } from '../support/redis.ts';
 import { duringUncommitted, raceWorld } from './world.ts';
+import { ROOM } from '../support/token.ts';
 
-const ROOM = { limit: 100, liveSince: 0 };
 const session = { name: 'Firefox', createdAt: 1, state: initialState(1_000_000, 'home') };
 
 test(

@@ -13,9 +13,9 @@ import { aFeed } from '../support/feed.ts';
 import { aCaller } from '../support/caller.ts';
 import { duringUncommitted, raceWorld } from './world.ts';
 import { UNOBSERVED } from '../support/unobserved.ts';
+import { ROOM } from '../support/token.ts';
 
 const skip = { skip: redisMissing };
-const ROOM = { limit: 100, liveSince: 0 };
 const now = () => Date.now();
 const everything = () =>
   ({ at: now(), reason: 'logout', usedSince: 0, caller: null, keepsCaller: false }) as const;

@@ -78,14 +78,12 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
     addSession: (
       userId,
       { name, createdAt, state },
-      { limit, liveSince, createdSince = 0, passwordVersion, enabledAt, proof = null },
+      { limit, liveSince, createdSince, passwordVersion, enabledAt, proof },
     ) =>
       promised(() => {
         const user = users.get(userId);
         if (!user || user.disabled) return null;
-        const version = versions.get(userId) ?? 0;
-        const lastEnabled = enabled.get(userId) ?? 0;
-        if ((passwordVersion ?? version) !== version || (enabledAt ?? lastEnabled) !== lastEnabled)
+        if (passwordVersion !== (versions.get(userId) ?? 0) || enabledAt !== (enabled.get(userId) ?? 0))
           throw new AuthError('invalid_credentials', { reason: 'password' });
         if (!proof && withFactor.has(userId)) throw new AuthError('second_factor_required');
         const replaced = ofUser(userId, 'session')

@@ -10,7 +10,7 @@ import type { SessionState } from '../../src/domain/tokens/session-state.ts';
 import { test, type Test } from 'tap';
 import { anAccount } from './client.ts';
 import { makeMemoryTokenStore } from './memory-token-store.ts';
-import { aUser, LIFETIMES } from './token.ts';
+import { aUser, LIFETIMES, ROOM } from './token.ts';
 import { testDatabase } from './postgres.ts';
 
 /** Every store over a new database. */
@@ -63,7 +63,7 @@ export function memoryRecords(): Records {
     aSession: async (state = initialState(1_000_000, 'client')) => {
       const owner = ++userId;
       const session = { name: 'a device', createdAt: Date.now(), state };
-      const added = await tokens.addSession(owner, session, { limit: 100, liveSince: 0 });
+      const added = await tokens.addSession(owner, session, ROOM);
       return { userId: owner, tokenId: added?.id ?? 0 };
     },
     stateOf: async (tokenId) => (await tokens.find(tokenId))?.record.state,

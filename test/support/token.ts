@@ -1,10 +1,21 @@
 import type { LoginProof } from '../../src/domain/principal.ts';
 import type { Lifetimes } from '../../src/domain/tokens/claims.ts';
+import type { SessionConditions } from '../../src/domain/tokens/ports.ts';
 import type { TokenRecord } from '../../src/domain/tokens/token-record.ts';
 import type { SessionState } from '../../src/domain/tokens/session-state.ts';
 import type { User } from '../../src/domain/user.ts';
 
 export const LIFETIMES: Lifetimes = { accessToken: 900, refreshToken: 3600, session: 0 };
+
+/** A login with an account's first password, and room for its session. */
+export const ROOM: SessionConditions = {
+  limit: 100,
+  liveSince: 0,
+  createdSince: 0,
+  passwordVersion: 0,
+  enabledAt: 0,
+  proof: null,
+};
 
 /** A token whose session was opened without a second factor, and which does not say when. */
 export const NO_FACTOR: LoginProof = { withFactor: false, authTime: null };

@@ -48,7 +48,7 @@ export function makeOpenSession(ports: OpenSessionPorts) {
     const generation = await tokenStates.preparePut(userId);
     const createdAt = openedAt(generation);
     const state = initialState(generation, caller);
-    const limits = {
+    const conditions = {
       limit: maxSessions,
       liveSince: generation - lifetimes.refreshToken * 1_000_000,
       createdSince: lifetimes.session === 0 ? 0 : createdAt - lifetimes.session * 1000,
@@ -56,7 +56,7 @@ export function makeOpenSession(ports: OpenSessionPorts) {
       enabledAt,
       proof: factor,
     };
-    const added = await tokens.addSession(userId, { name: device, createdAt, state }, limits);
+    const added = await tokens.addSession(userId, { name: device, createdAt, state }, conditions);
     if (!added) return null;
     for (const tokenId of added.replaced) {
       await finishReplacement(ports, { userId, tokenId });

@@ -74,16 +74,27 @@ export type FactorProof =
   | { type: 'totp'; factorId: number; step: number }
   | { type: 'recovery_code'; codeHash: Uint8Array };
 
+/** What must hold under the lock for a session to be opened. */
+export interface SessionConditions {
+  /** The least recently used sessions beyond this number end. */
+  limit: number;
+  /** Only sessions used since then count (µs). */
+  liveSince: number;
+  /** Only sessions opened since then count (ms); 0 for all. */
+  createdSince: number;
+  /** Of the password that opens it. */
+  passwordVersion: number;
+  /** When the account was last enabled again as that password was checked (ms); 0 for never. */
+  enabledAt: number;
+  /** Which an account with a second factor needs; null if the password alone was checked. */
+  proof: FactorProof | null;
+}
+
 /** The durable token records. Every method fails with AuthError('unavailable') when the database is away. */
 export interface TokenStore {
   /**
-   * Adds a session under a lock on the user's row. The same transaction revokes the least recently used sessions if
-   * the user would have more than `limit`. Only sessions used since `liveSince` (µs) count, and, if sessions have a
-   * greatest age, only those created since `createdSince` (ms).
-   * The same transaction uses up the proof, which an account with a second factor needs.
-   * @param limits.passwordVersion of the password that opens it; not checked if it is left out.
-   * @param limits.enabledAt when the account was last enabled again (ms; 0 for never) as that password was checked; not
-   * checked if it is left out.
+   * Adds a session under a lock on the user's row. The same transaction revokes the least recently used sessions beyond
+   * the limit, and uses up the proof.
    * @returns the user as read under the lock; null if it was deleted or disabled meanwhile.
    * @throws AuthError `invalid_credentials` if the password was changed, or the account disabled and enabled, meanwhile;
    * `second_factor_required` if the account has a factor and there is no proof; `invalid_second_factor` if the proof is
@@ -92,14 +103,7 @@ export interface TokenStore {
   addSession(
     userId: number,
     session: NewSession,
-    limits: {
-      limit: number;
-      liveSince: number;
-      createdSince?: number;
-      passwordVersion?: number;
-      enabledAt?: number;
-      proof?: FactorProof | null;
-    },
+    conditions: SessionConditions,
   ): Promise<{ id: number; replaced: number[]; user: User } | null>;
 
   /**

@@ -5,6 +5,7 @@ import type {
   NewLongLived,
   NewSession,
   Revoked,
+  SessionConditions,
   StolenLongLived,
   TokenStore,
 } from '../../domain/tokens/ports.ts';
@@ -34,23 +35,19 @@ export function makeTokenStore(
   });
 
   return {
-    addSession: (userId, session, limits) =>
+    addSession: (userId, session, conditions) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
           const locked = await lockUser(tx, userId);
           if (locked?.user.disabled !== false) return null;
-          const {
-            passwordVersion = locked.passwordVersion,
-            enabledAt = locked.enabledAt,
-            proof = null,
-          } = limits;
+          const { passwordVersion, enabledAt, proof } = conditions;
           // What was proved before a change of the password, or before the account was disabled, is void.
           if (passwordVersion !== locked.passwordVersion || enabledAt !== locked.enabledAt)
             throw new AuthError('invalid_credentials', { reason: 'password' });
           if (locked.factorSince !== null && !proof) throw new AuthError('second_factor_required');
           if (proof) await useProof(tx, userId, proof, session.createdAt);
           const open = await openTokens(inTransaction(tx), userId);
-          const replaced = await makeRoom(tx, open, limits, session.createdAt);
+          const replaced = await makeRoom(tx, open, conditions, session.createdAt);
           await writeEnds(tx, open, lifetimes, session.createdAt);
           const data = { userId: BigInt(userId), ...sessionColumns(session) };
           const { id } = await tx.token.create({ data, select: { id: true } });
@@ -240,7 +237,7 @@ function longLivedColumns({
 async function makeRoom(
   tx: Prisma.TransactionClient,
   open: readonly OpenToken[],
-  { limit, liveSince, createdSince = 0 }: Parameters<TokenStore['addSession']>[2],
+  { limit, liveSince, createdSince }: SessionConditions,
   at: number,
 ): Promise<number[]> {
   const live = open.filter(

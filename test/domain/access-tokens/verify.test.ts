@@ -9,7 +9,7 @@ import { withReadThrough } from '../../../src/domain/tokens/read-through.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
-import { aUser, NO_FACTOR } from '../../support/token.ts';
+import { aUser, NO_FACTOR, ROOM } from '../../support/token.ts';
 import { UNOBSERVED } from '../../support/unobserved.ts';
 
 async function aService({ maxAge = 0, away = false } = {}) {
@@ -20,7 +20,7 @@ async function aService({ maxAge = 0, away = false } = {}) {
   const generation = clock.micros();
   const createdAt = clock.now();
   const session = { name: 'Firefox', createdAt: clock.now(), state: initialState(generation, 'home') };
-  const added = await tokens.addSession(1, session, { limit: 100, liveSince: 0 });
+  const added = await tokens.addSession(1, session, ROOM);
   const llt = await tokens.addLongLived(
     1,
     { name: 'Kitchen', createdAt: clock.now(), kid: 'a key', createdBy: null },

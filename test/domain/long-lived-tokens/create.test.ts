@@ -10,7 +10,7 @@ import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts
 import { aCaller } from '../../support/caller.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
-import { aUser } from '../../support/token.ts';
+import { aUser, ROOM } from '../../support/token.ts';
 
 const [HOME, OFFICE] = ['192.0.2.0/24', '198.51.100.0/24'];
 
@@ -30,7 +30,7 @@ async function aService({
   const tokenStates = makeMemoryTokenStates({ cacheTtl: 3600, now: clock.micros });
   const [createdAt, generation] = [clock.now(), clock.micros()];
   const session = { name: 'Firefox', createdAt, state: initialState(generation, 'home') };
-  const added = await tokens.addSession(1, session, { limit: 100, liveSince: 0 });
+  const added = await tokens.addSession(1, session, ROOM);
   const tokenId = added?.id ?? 0;
   const found = await tokens.find(tokenId);
   if (found) await tokenStates.put(found.record, { ...user, name: 'Countess', version: 3 }, generation);

@@ -10,7 +10,7 @@ import { aClock } from '../../support/clock.ts';
 import { aCaller } from '../../support/caller.ts';
 import { aFeed, published } from '../../support/feed.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
-import { aUser } from '../../support/token.ts';
+import { aUser, ROOM } from '../../support/token.ts';
 
 const HOUR = 3600;
 
@@ -55,7 +55,7 @@ async function aWorld() {
   const open = async (ago = 0) => {
     const state = initialState(clock.micros() - ago * 1e6, 'home');
     const session = { name: 'Firefox', createdAt: clock.now() - ago * 1000, state };
-    const added = await tokens.addSession(1, session, { limit: 100, liveSince: 0 });
+    const added = await tokens.addSession(1, session, ROOM);
     const found = await tokens.find(added?.id ?? 0);
     if (found) await tokenStates.put(found.record, user, clock.micros());
     return added?.id ?? 0;

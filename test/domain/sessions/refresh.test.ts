@@ -10,7 +10,7 @@ import { withReadThrough } from '../../../src/domain/tokens/read-through.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
-import { aSession, aUser } from '../../support/token.ts';
+import { aSession, aUser, ROOM } from '../../support/token.ts';
 import { UNOBSERVED } from '../../support/unobserved.ts';
 
 /** A session opened an hour ago, in the record and in the store. */
@@ -26,11 +26,7 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
   const generation = clock.micros();
   const createdAt = clock.now();
   const state = initialState(generation, 'home');
-  const added = await tokens.addSession(
-    1,
-    { name: 'Firefox', createdAt, state },
-    { limit: 100, liveSince: 0 },
-  );
+  const added = await tokens.addSession(1, { name: 'Firefox', createdAt, state }, ROOM);
   const tokenId = added?.id ?? 0;
   await tokenStates.put(aSession(state, { id: tokenId, userId: 1, createdAt }), user, generation);
   clock.pass(3_600_000);

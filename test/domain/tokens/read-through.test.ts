@@ -6,10 +6,8 @@ import { makeRevokeTokens } from '../../../src/domain/tokens/revoke.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
-import { aUser } from '../../support/token.ts';
+import { aUser, ROOM } from '../../support/token.ts';
 import { UNOBSERVED } from '../../support/unobserved.ts';
-
-const LIMITS = { limit: 100, liveSince: 0 };
 
 /** A session and an LLT of user 1 in the record, and an empty store. */
 async function anEmptiedStore() {
@@ -20,7 +18,7 @@ async function anEmptiedStore() {
   const generation = clock.micros();
   const createdAt = clock.now();
   const session = { name: 'Firefox', createdAt, state: initialState(generation, 'home') };
-  const added = await tokens.addSession(1, session, LIMITS);
+  const added = await tokens.addSession(1, session, ROOM);
   const llt = await tokens.addLongLived(
     1,
     { name: 'Kitchen', createdAt, kid: 'a key', createdBy: null },

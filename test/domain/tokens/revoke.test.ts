@@ -8,7 +8,7 @@ import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
 import { stopAfter } from '../../support/stop-after.ts';
-import { aSession, aUser } from '../../support/token.ts';
+import { aSession, aUser, ROOM } from '../../support/token.ts';
 
 const away = () => Promise.reject(new AuthError('unavailable'));
 
@@ -23,7 +23,7 @@ async function aWorld(count = 1) {
   const keys: TokenKey[] = [];
   for (let i = 0; i < count; i++) {
     const session = { name: 'Firefox', createdAt: clock.now(), state };
-    const added = await tokens.addSession(1, session, { limit: 1000, liveSince: 0 });
+    const added = await tokens.addSession(1, session, ROOM);
     const key = { userId: 1, tokenId: added?.id ?? 0 };
     await tokenStates.put(aSession(state, { id: key.tokenId, userId: 1 }), user, now);
     keys.push(key);

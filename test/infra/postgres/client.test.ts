@@ -5,7 +5,7 @@ import { mapDatabaseErrors } from '../../../src/infra/postgres/errors.ts';
 import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
 import { testDatabase, withClient } from '../../support/postgres.ts';
 import { testRecords } from '../../support/records.ts';
-import { LIFETIMES } from '../../support/token.ts';
+import { LIFETIMES, ROOM } from '../../support/token.ts';
 import { until } from '../../support/until.ts';
 
 test('work after a timed-out transaction is not lost', async (t) => {
@@ -24,7 +24,7 @@ test('work after a timed-out transaction is not lost', async (t) => {
   await withClient(url, async (other) => {
     await other.query('BEGIN');
     await other.query('SELECT id FROM users WHERE id = $1 FOR UPDATE', [held.userId]);
-    const waiting = tokens.addSession(held.userId, session, { limit: 9, liveSince: 0 });
+    const waiting = tokens.addSession(held.userId, session, ROOM);
     await t.rejects(waiting, { code: 'unavailable' });
     await other.query('ROLLBACK');
   });

@@ -9,11 +9,10 @@ import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
 import { inTransaction } from '../../../src/infra/postgres/prepared.ts';
 import { testRecords } from '../../support/records.ts';
 import { sql } from '../../support/sql.ts';
-import { LIFETIMES } from '../../support/token.ts';
+import { LIFETIMES, ROOM } from '../../support/token.ts';
 
 const DAY = 86_400_000;
 const AT = 1_795_000_000_789;
-const ROOM = { limit: 100, liveSince: 0 };
 const range = { since: 0, now: AT, limit: 101 };
 const aSession = (createdAt: number, used = createdAt) => ({
   name: 'Firefox',

@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { onEveryRecords } from '../../support/records.ts';
+import { ROOM } from '../../support/token.ts';
 
 onEveryRecords(
   'a revocation is pending until it is settled',
@@ -25,7 +26,7 @@ onEveryRecords(
       createdAt: Date.now(),
       state: { latest: 2e6, parent: 0, first: 2e6, confirmed: false, caller: '' },
     };
-    const added = await tokens.addSession(userId, session, { limit: 1, liveSince: 0 });
+    const added = await tokens.addSession(userId, session, { ...ROOM, limit: 1 });
     t.strictSame(added?.replaced, [tokenId]);
     t.strictSame(await revocations.pending(10), [{ userId, tokenId }]);
   },

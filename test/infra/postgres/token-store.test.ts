@@ -14,7 +14,7 @@ import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
 import { longLivedTokensContract } from '../../contract/long-lived-tokens.ts';
 import { tokenStoreContract } from '../../contract/token-store.ts';
 import { testDatabase } from '../../support/postgres.ts';
-import { LIFETIMES } from '../../support/token.ts';
+import { LIFETIMES, ROOM } from '../../support/token.ts';
 
 const { url } = await testDatabase(file);
 const postgres = makePostgres({ url, pool: 5, timeout: 10_000, observe: null });
@@ -54,10 +54,7 @@ test('a standby or replaced primary is not read, because revoked tokens could re
   const { id } = await addUser();
   const state = initialState(1_000_000, 'home');
   const session = { name: 'Firefox', createdAt: 1, state };
-  const added = await makeTokenStore(postgres, LIFETIMES).addSession(id, session, {
-    limit: 100,
-    liveSince: 0,
-  });
+  const added = await makeTokenStore(postgres, LIFETIMES).addSession(id, session, ROOM);
   await t.rejects(tokens.find(added?.id ?? 0), { code: 'unavailable' });
   await t.rejects(
     tokens.find(999_999_999),
