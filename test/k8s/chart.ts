@@ -42,3 +42,19 @@ export function template(name: string, ...args: string[]): Manifest[] {
 export function isTest({ metadata }: Manifest): boolean {
   return metadata.annotations?.['helm.sh/hook'] === 'test';
 }
+
+/** The pod of `helm test` follows the rules of Jobs. */
+export function asJob(manifest: Manifest): Manifest {
+  if (manifest.kind !== 'Pod') return manifest;
+  const { metadata, spec } = manifest as Manifest & { spec: object };
+  const job = { backoffLimit: 0, template: { metadata, spec } };
+  return Object.assign({}, manifest, { apiVersion: 'batch/v1', kind: 'Job', spec: job });
+}
+
+/** A release of a case in the namespace `auth`. */
+export function releaseOf(release: string, name: string, ...more: string[]): Manifest[] {
+  const words = ['template', release, CHART, '--namespace', 'auth', '--values', valuesFile(name), ...more];
+  const { status, stdout, stderr } = helm(...words);
+  if (status !== 0) throw new Error(stderr);
+  return readManifests(stdout);
+}
