@@ -219,8 +219,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(loadShedding, { ...options.loadShedding, observe });
 
   const codec = await makeTokenCodec(keyRing, {
-    issuer: config.ISSUER,
-    audience: config.AUDIENCE,
+    config,
     observe,
     clock,
   });

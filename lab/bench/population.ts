@@ -153,8 +153,7 @@ async function codecOf(world: World) {
   try {
     const { keyRing } = composition.app;
     const codec = await makeTokenCodec(keyRing, {
-      issuer: config.ISSUER,
-      audience: config.AUDIENCE,
+      config,
       observe: UNOBSERVED,
       clock: systemClock,
     });

@@ -110,8 +110,7 @@ async function checkToken(
     isIncomplete: () => false,
   };
   const codec = await makeTokenCodec(keyRing, {
-    issuer: config.ISSUER,
-    audience: config.AUDIENCE,
+    config,
     observe: { tokenRefused: () => undefined },
     clock: { now: () => systemClock.now(), isTrusted: () => true },
   });

@@ -4,6 +4,7 @@ import { SCOPE_MAX_LENGTH } from '../domain/scopes.ts';
 import { checkAccess, rotate } from '../domain/sessions/rotation.ts';
 import {
   hasExpired,
+  isTooOld,
   isLongLived,
   sessionEnd,
   sessionExpiry,
@@ -221,7 +222,7 @@ function toDo(
 /** Why the service refuses a token that it has signed. If Redis has the state, the service does not read the record. */
 function refusalOf(facts: Facts, identity: Identity): UserTokenRefusal | 'unknown' | null {
   const { now, lifetimes, stored, record } = facts;
-  if (hasExpired(identity, now)) return 'expired';
+  if (hasExpired(identity, now) || isTooOld(identity, now, lifetimes)) return 'expired';
   const seen = stored === null || isAway(stored) ? null : stored;
   if (seen?.tombstone) return seen.tombstone;
   if (seen?.isUserDisabled) return 'disabled';

@@ -31,13 +31,10 @@ interface FeedParts {
 export const POLL = 200;
 
 /** The revocation feed: catch-up for new readers, and fan-out to all readers. */
-export function makeFeed({ feed, prisma, clock, observe, tasks, logger, ...parts }: FeedParts) {
-  const catchUp = makeCatchUp({
-    feed,
-    record: makeFeedRecord(prisma),
-    remember: parts.accessTokenTtl + CLOCK_TOLERANCE,
-    observe,
-  });
+export function makeFeed({ prisma, clock, observe, tasks, logger, ...parts }: FeedParts) {
+  const remember = parts.accessTokenTtl + CLOCK_TOLERANCE;
+  const feed = withEpochsFor(remember, parts.feed);
+  const catchUp = makeCatchUp({ feed, record: makeFeedRecord(prisma), remember, observe });
   const fanOut = makeFanOut({
     feed,
     catchUp,
@@ -57,4 +54,17 @@ export function makeFeed({ feed, prisma, clock, observe, tasks, logger, ...parts
     return fanOut.poll();
   });
   return fanOut;
+}
+
+/**
+ * Readers keep revocations for as long as their snapshot said. If ACCESS_TOKEN_TTL changes, their positions are of
+ * another epoch, so that they get a new one.
+ */
+function withEpochsFor(remember: number, feed: RevocationFeed): Pick<RevocationFeed, 'read'> {
+  return {
+    async read(after, limit) {
+      const page = await feed.read(after, limit);
+      return { ...page, epoch: `${page.epoch}-${remember}` };
+    },
+  };
 }

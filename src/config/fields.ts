@@ -185,7 +185,7 @@ const TOKEN_FIELDS = {
     366 * 86_400,
     2_592_000,
     'seconds',
-    'lifetime of a refresh token, from each refresh',
+    'lifetime of a refresh token, from each refresh; a shorter one holds for open sessions too',
   ),
   SESSION_MAX_AGE: integer(
     0,

@@ -4,6 +4,7 @@ import fastifyJwt from '@fastify/jwt';
 import {
   CLIENT_ID,
   hasExpired,
+  isTooOld,
   readClaims,
   readLimits,
   readServiceClaims,
@@ -15,6 +16,7 @@ import {
   type ServiceClaims,
   type TokenType,
 } from '../domain/tokens/claims.ts';
+import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
 import { AuthError } from '../domain/errors.ts';
 import type { Observe } from '../telemetry/observe.ts';
@@ -25,12 +27,15 @@ import type { KeyRing, KeySet, SigningKey } from '../domain/access-tokens/ports.
 import { makeVerifiedCredentials, type VerifiedCredentials } from './verified-credentials.ts';
 
 export interface TokenCodecOptions {
-  /** ISSUER. */
-  issuer: string;
-  /** AUDIENCE. */
-  audience: string;
+  config: Pick<Config, 'ISSUER' | 'AUDIENCE' | 'REFRESH_TOKEN_TTL'>;
   observe: Pick<Observe, 'tokenRefused'>;
   clock: Pick<Clock, 'now' | 'isTrusted'>;
+}
+
+/** What all tokens of ours name. */
+interface Names {
+  issuer: string;
+  audience: string;
 }
 
 /** The types of tokens whose audience is AUDIENCE. */
@@ -153,14 +158,17 @@ type OfKind<Each extends Kind> = Each extends 'service'
 
 /** Opens the codec on the keys in use, and follows them as they change. */
 export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOptions): Promise<TokenCodec> {
-  const { audience, observe, clock } = options;
+  const { config, observe, clock } = options;
+  const { ISSUER: issuer, AUDIENCE: audience } = config;
+  const names = { issuer, audience };
+  const lifetimes = { refreshToken: config.REFRESH_TOKEN_TTL };
   const refuse = (reason: TokenRefusal) => {
     observe.tokenRefused(reason);
     return reason;
   };
-  let codecs = await openCodecs(keyRing.current(), options);
+  let codecs = await openCodecs(keyRing.current(), names);
   keyRing.onChange(async (keys) => {
-    codecs = await openCodecs(keys, options);
+    codecs = await openCodecs(keys, names);
   });
 
   /** A refresh token is presented once, so none is in the cache. */
@@ -173,7 +181,7 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
   function read<Each extends Kind>(token: string, kinds: readonly Each[]): OfKind<Each> | TokenRefusal {
     const codec = find(codecs, token);
     if (codec === 'type') return codec;
-    if (typeof codec === 'string') return claimRefusal(token, { issuer: options.issuer }, codec);
+    if (typeof codec === 'string') return claimRefusal(token, { issuer }, codec);
     if (!kinds.some((kind) => keyTypeOf(kind) === codec.type)) return 'type';
     const claims = codec.check(token);
     if (typeof claims === 'string') return claims;
@@ -205,7 +213,8 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
           throw new AuthError('unavailable');
       }
       if (typeof found === 'string') return refuse(found);
-      if (acceptsExpired || !hasExpired(found, clock.now())) return found;
+      const now = clock.now();
+      if (acceptsExpired || !(hasExpired(found, now) || isTooOld(found, now, lifetimes))) return found;
       if (!clock.isTrusted()) throw new AuthError('unavailable');
       return refuse('expired');
     };
@@ -251,14 +260,14 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
   };
 }
 
-async function openCodecs(keys: KeySet, options: TokenCodecOptions): Promise<Codecs> {
+async function openCodecs(keys: KeySet, names: Names): Promise<Codecs> {
   const signing = keys.signing.flatMap(({ kid, algorithm, privateKey, publicKey }) =>
     (['access', 'llt', 'limited'] as const).map((type) =>
-      openCodec({ kid, type, algorithm, secret: { private: privateKey, public: publicKey } }, options),
+      openCodec({ kid, type, algorithm, secret: { private: privateKey, public: publicKey } }, names),
     ),
   );
   const refresh = keys.refresh.map(({ kid, secret }) =>
-    openCodec({ kid, type: 'refresh', algorithm: 'HS256', secret }, options),
+    openCodec({ kid, type: 'refresh', algorithm: 'HS256', secret }, names),
   );
   const all = await Promise.all([...signing, ...refresh]);
   const signerOf = (type: TokenType) => {
@@ -289,11 +298,8 @@ interface CodecKey {
 }
 
 /** One key for one type of token. `node:crypto` signs, with a header that is encoded once (ADR 15). */
-async function openCodec(
-  { kid, type, algorithm, secret }: CodecKey,
-  options: TokenCodecOptions,
-): Promise<KeyCodec> {
-  const { issuer, audience } = options;
+async function openCodec({ kid, type, algorithm, secret }: CodecKey, names: Names): Promise<KeyCodec> {
+  const { issuer, audience } = names;
   const header = encode(JSON.stringify({ alg: algorithm, typ: TYP[type], kid }));
   const signature = makeSignature(algorithm, Buffer.isBuffer(secret) ? secret : secret.private);
   const signWith = (fixed: object) => {
@@ -310,8 +316,8 @@ async function openCodec(
     sign: signWith({ iss: issuer, aud: audience, ...(type === 'access' && { client_id: CLIENT_ID }) }),
     signFor: signWith({ iss: issuer }),
     check: Buffer.isBuffer(secret)
-      ? makeHmacCheck(signature, options)
-      : await makePublicKeyCheck(secret.public, algorithm, type, options),
+      ? makeHmacCheck(signature, names)
+      : await makePublicKeyCheck(secret.public, algorithm, type, names),
   };
 }
 
@@ -319,15 +325,15 @@ async function openCodec(
  * Checks a token of HS256. @fastify/jwt parses the header again and goes through lists of rules: twice the time of the
  * HMAC itself. `readClaims` checks the other claims. A token with `nbf` is not ours, and the library would obey it.
  */
-function makeHmacCheck(signature: (input: string) => string, options: TokenCodecOptions): CheckToken {
-  const { issuer, audience } = options;
+function makeHmacCheck(signature: (input: string) => string, names: Names): CheckToken {
+  const { issuer, audience } = names;
   return (token) => {
     const end = token.lastIndexOf('.');
     const [given, own] = [Buffer.from(token.slice(end + 1)), Buffer.from(signature(token.slice(0, end)))];
     if (given.length !== own.length || !timingSafeEqual(given, own)) return 'signature';
     const claims = parseObject(payloadOf(token));
     const isOurs = claims?.iss === issuer && claims.aud === audience && claims.nbf === undefined;
-    return isOurs ? claims : claimRefusal(token, options);
+    return isOurs ? claims : claimRefusal(token, names);
   };
 }
 
@@ -340,9 +346,9 @@ async function makePublicKeyCheck(
   key: string,
   algorithm: Algorithm,
   type: TokenType,
-  options: TokenCodecOptions,
+  names: Names,
 ): Promise<CheckToken> {
-  const { issuer, audience } = options;
+  const { issuer, audience } = names;
   const carrier = fastify();
   await carrier.register(fastifyJwt, {
     secret: { public: key },
@@ -361,7 +367,7 @@ async function makePublicKeyCheck(
       return carrier.jwt.verify(token);
     } catch (error) {
       if (SIGNATURE_ERRORS.includes((error as { code?: string }).code ?? '')) return 'signature';
-      return claimRefusal(token, hasOtherAudiences(type) ? { issuer } : options);
+      return claimRefusal(token, hasOtherAudiences(type) ? { issuer } : names);
     }
   };
 }

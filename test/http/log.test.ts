@@ -132,8 +132,7 @@ test('an overload is no warning, an outage is one', async (t) => {
   });
   await call(target, 'POST /api/auth', { payload: { username: 'ada', password: 'x' } });
   const keys = await makeTokenCodec(target.composition.app.keyRing, {
-    issuer: target.composition.app.config.ISSUER,
-    audience: target.composition.app.config.AUDIENCE,
+    config: target.composition.app.config,
     observe: UNOBSERVED,
     clock: target.composition.app.clock,
   });

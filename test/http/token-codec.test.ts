@@ -163,8 +163,7 @@ test('a token that was verified before still expires, and still counts as one ty
   let [now, isTrusted] = [Date.now(), true];
   const refusals: string[] = [];
   const codec = await makeTokenCodec(keyRing, {
-    issuer: config.ISSUER,
-    audience: config.AUDIENCE,
+    config,
     observe: { tokenRefused: (reason) => refusals.push(reason) },
     clock: { now: () => now, isTrusted: () => isTrusted },
   });

@@ -40,8 +40,7 @@ export async function mintSessions(
   },
 ): Promise<Pair[]> {
   const codec = await makeTokenCodec(keyRing, {
-    issuer: config.ISSUER,
-    audience: config.AUDIENCE,
+    config,
     clock,
     observe: UNOBSERVED,
   });

@@ -76,8 +76,7 @@ export async function aForgedRefresh(
 function codecOf({ composition }: TestApp): Promise<TokenCodec> {
   const { keyRing, config } = composition.app;
   return makeTokenCodec(keyRing, {
-    issuer: config.ISSUER,
-    audience: config.AUDIENCE,
+    config,
     observe: UNOBSERVED,
     clock: systemClock,
   });

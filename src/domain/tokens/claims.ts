@@ -328,6 +328,19 @@ export function hasExpired({ expiresAt }: Pick<PresentedIdentity, 'expiresAt'>, 
   return expiresAt !== null && hasPassed(expiresAt, now);
 }
 
+/**
+ * Whether a refresh token is older than the present REFRESH_TOKEN_TTL. It may have been issued under a longer one, but
+ * sessions that are unused for longer than the present one count as expired and are not ended again.
+ * @param now milliseconds since 1970.
+ */
+export function isTooOld(
+  token: ServiceBearer | { type: PresentedType; generation: number },
+  now: number,
+  { refreshToken }: Pick<Lifetimes, 'refreshToken'>,
+): boolean {
+  return token.type === 'refresh' && hasPassed(Math.floor(token.generation / 1e6) + refreshToken, now);
+}
+
 function isId(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) > 0;
 }

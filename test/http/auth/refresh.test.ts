@@ -97,6 +97,24 @@ onAStore('refresh with other lifetimes', async (t, env) => {
     refused(t, await refresh(after, tokens[1]), 401, 'invalid_token');
   });
 
+  await t.test('a shorter REFRESH_TOKEN_TTL holds for open sessions', async (t) => {
+    const before = await buildTestApp(t, { env });
+    const { keyRing } = before.composition.app;
+    const after = await buildTestApp(t, {
+      databaseUrl: before.databaseUrl,
+      env: { ...env, REFRESH_TOKEN_TTL: '3600' },
+      override: (options) => ({ ...options, keyRing }),
+    });
+    const agedBy = async (seconds: number) => {
+      const latest = (Date.now() - seconds * 1000) * 1000;
+      return (await aStoredSession(before, { latest, first: latest })).mint('refresh', latest);
+    };
+    pairOf(await refresh(after, await agedBy(3500)));
+    const token = await agedBy(3700);
+    refused(t, await refresh(after, token), 401, 'invalid_token');
+    pairOf(await refresh(before, token));
+  });
+
   await t.test('follows ACCESS_TOKEN_TTL and REFRESH_TOKEN_TTL', async (t) => {
     const target = await buildTestApp(t, {
       env: { ...env, ACCESS_TOKEN_TTL: '60', REFRESH_TOKEN_TTL: '3600' },

@@ -10,7 +10,7 @@ import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { randomBytes } from 'node:crypto';
 import type { Environment } from '../../../src/config/config.ts';
 import { aManager, disableAccount } from '../../support/accounts.ts';
-import { buildTestApp } from '../../support/app.ts';
+import { buildTestApp, type TestApp } from '../../support/app.ts';
 import { anAccount, call, createLongLived, logIn, refresh, signUp, claimsOf } from '../../support/client.ts';
 import { aMovedClock } from '../../support/clock.ts';
 import { valueOf } from '../../support/exposition.ts';
@@ -26,10 +26,7 @@ import { parsePosition, positionText } from '../../../src/http/auth/revocations.
 /** The app on a socket, a registered service, and its feed readers. */
 async function aWorld(t: Test, env: Environment) {
   const target = await buildTestApp(t, { env });
-  target.composition.start();
-  await target.app.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = target.app.server.address() as AddressInfo;
-  const url = `http://127.0.0.1:${port}`;
+  const url = await listening(target);
   const postgres = makePostgres({ url: target.databaseUrl, pool: 1, timeout: 5000, observe: null });
   t.teardown(() => postgres.close());
   const store = makeServiceStore(postgres.prisma);
@@ -40,6 +37,12 @@ async function aWorld(t: Test, env: Environment) {
   const read = (options: { lastEventId?: string; comesBack?: boolean; authorization?: string } = {}) =>
     aFeedClient(t, { url: () => url, authorization, ...options });
   return { target, url, prisma: postgres.prisma, registry, authorization, read };
+}
+
+async function listening({ composition, app }: TestApp): Promise<string> {
+  composition.start();
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  return `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
 }
 
 function basic(credentials: Credentials | null): string {
@@ -194,7 +197,7 @@ onAStore('the feed tells services what becomes of accounts', async (t, env) => {
 });
 
 onAStore('a reader resumes where it stopped, or gets a snapshot', async (t, env) => {
-  const { target, read } = await aWorld(t, env);
+  const { target, read, authorization } = await aWorld(t, env);
   const pairs = [await signUp(target), await signUp(target), await signUp(target)];
   const [one, two, three] = pairs.map(({ access_token }) => idOf(access_token)) as [number, number, number];
   const end = (i: number) => call(target, 'DELETE /api/auth', { token: pairs[i]?.access_token });
@@ -212,6 +215,13 @@ onAStore('a reader resumes where it stopped, or gets a snapshot', async (t, env)
     again.events.filter(({ event }) => event === 'revoked').map(({ data }) => data.token),
     [two, three],
   );
+  const { databaseUrl } = target;
+  const changed = await buildTestApp(t, { databaseUrl, env: { ...env, ACCESS_TOKEN_TTL: '3600' } });
+  const url = await listening(changed);
+  const longer = aFeedClient(t, { url: () => url, authorization, lastEventId: again.lastId() ?? '' });
+  await isTold(longer);
+  t.match(longer.events[0], { event: 'snapshot', data: { tokens: [one, two, three], remember: 3605 } });
+
   for (const lastEventId of ['', 'x', 'another-epoch.1', `${reader.lastId()}0000`]) {
     const lost = read({ lastEventId });
     await isTold(lost);
