@@ -98,11 +98,16 @@ async function ask(request, method, path, { token, body } = {}) {
     ...(token && { authorization: `Bearer ${token}` }),
     ...(body && { 'content-type': 'application/json' }),
   };
-  const options = { method, headers, body: body && JSON.stringify(body), signal: AbortSignal.timeout(5000) };
+  const signal = AbortSignal.timeout(5000);
+  const options = { method, headers, body: body && JSON.stringify(body), signal, redirect: 'error' };
   try {
     const response = await fetch(LATCHKEY_URL + path, options);
-    const retryAfter = Number(response.headers.get('retry-after') ?? 1);
-    return { status: response.status, retryAfter, body: await response.json() };
+    const answer = await response.json();
+    // A proxy or a firewall answered, or took the token away. That says nothing about the session.
+    const isLatchkeys = response.ok || answer.type === `urn:latchkey:error:${answer.code}`;
+    if (!isLatchkeys || answer.code === 'token_missing') throw new Error('no answer of Latchkey');
+    const retryAfter = Number(response.headers.get('retry-after')) || 1;
+    return { status: response.status, retryAfter, body: answer };
   } catch {
     return { status: 503, retryAfter: 1, body: { code: 'unavailable' } };
   }

@@ -86,16 +86,19 @@ test('the backend-for-frontend of examples/bff', async (t) => {
     t.equal(network.refreshes(), 1);
   });
 
-  await t.test('a refresh whose answer is lost is repeated with the same token', async (t) => {
-    const { browser } = await signIn();
-    await browser.send('GET /bff/user');
-    network.expire();
-    network.lose(2);
-    t.equal((await browser.send('GET /bff/user')).status, 200);
-    t.equal(network.refreshes(), 3);
-    t.equal(new Set(network.presented()).size, 1, 'one refresh token');
-    t.equal((await browser.send('GET /bff/user')).status, 200, 'the session lives on');
-  });
+  await t.test(
+    'a refresh whose answer is lost, or a firewall’s, is repeated with the same token',
+    async (t) => {
+      const { browser } = await signIn();
+      await browser.send('GET /bff/user');
+      network.expire();
+      network.lose(2);
+      t.equal((await browser.send('GET /bff/user')).status, 200);
+      t.equal(network.refreshes(), 3);
+      t.equal(new Set(network.presented()).size, 1, 'one refresh token');
+      t.equal((await browser.send('GET /bff/user')).status, 200, 'the session lives on');
+    },
+  );
 
   await t.test('while no answer arrives, the browser gets 503 and keeps its session', async (t) => {
     const { browser } = await signIn();
@@ -246,11 +249,11 @@ async function aNetwork(t: Test, target: string) {
     if (expired.has(token)) {
       // What Latchkey answers once `exp` has passed.
       response.writeHead(401, { 'content-type': 'application/problem+json' });
-      response.end(JSON.stringify({ code: 'invalid_token' }));
+      response.end(JSON.stringify({ type: 'urn:latchkey:error:invalid_token', code: 'invalid_token' }));
       return;
     }
-    forward(target, request, response, isRefresh && losses > 0);
-    if (isRefresh && losses > 0) losses--;
+    const isLost = isRefresh && losses > 0;
+    forward(target, request, response, isLost && (losses-- % 2 === 0 ? 'lost' : 'replaced'));
   });
   const url = await listen(t, server);
   return {
@@ -260,7 +263,7 @@ async function aNetwork(t: Test, target: string) {
       expired.add(last);
       presented = [];
     },
-    /** Loses the answers of the next refreshes. */
+    /** Loses the answers of the next refreshes: every other one is replaced by a firewall’s. */
     lose(count: number) {
       losses = count;
     },
@@ -270,13 +273,21 @@ async function aNetwork(t: Test, target: string) {
   };
 }
 
-function forward(target: string, request: IncomingMessage, response: ServerResponse, isLost: boolean): void {
+function forward(
+  target: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+  fate: false | 'lost' | 'replaced',
+): void {
   const { method, url = '', headers } = request;
   const onward = http.request(target + url, { method, headers }, (answer) => {
     // Latchkey has done its work, and the backend does not hear of it.
-    if (isLost) {
+    if (fate) {
       answer.resume();
-      answer.on('end', () => response.destroy());
+      answer.on('end', () => {
+        if (fate === 'lost') response.destroy();
+        else response.writeHead(403, { 'content-type': 'application/json' }).end('{"message":"Forbidden"}');
+      });
       return;
     }
     response.writeHead(answer.statusCode ?? 500, answer.headers);

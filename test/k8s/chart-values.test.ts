@@ -89,7 +89,7 @@ test('the schema and values.yaml have the same values', (t) => {
 
 /** Variables that the chart or the image sets. */
 const SET =
-  /^(NODE_ENV|HOST|PORT|OPS_HOST|OPS_PORT|DATA_DIR|DATABASE_(URL|CA)|REDIS_(URL|CA|MODE|NODES|SENTINEL_\w+)|SIGNING_KEYS_DIR|REFRESH_TOKEN_SECRET|FACTOR_KEYS)$/;
+  /^(NODE_ENV|PORT|OPS_PORT|DATA_DIR|DATABASE_(URL|CA)|REDIS_(URL|CA|MODE|NODES|SENTINEL_\w+)|SIGNING_KEYS_DIR|REFRESH_TOKEN_SECRET|FACTOR_KEYS)$/;
 
 test('`config` takes every variable of the service that the chart does not set', (t) => {
   const { properties = {}, patternProperties = {} } = SCHEMA.properties?.config ?? {};
@@ -136,6 +136,12 @@ const MISTAKES: [set: string, error: RegExp][] = [
   ['networkPolicy.enabled=true', /networkPolicy\.postgres\.to: Array must have at least 1 items/],
   ['metrics.serviceMonitor.interval=15', /metrics\.serviceMonitor\.interval/],
   ['agent.services[0].namespace=orders', /agent\.services\.0: audience is required/],
+  [
+    ['orders', 'orders', 'shop', 'billing', 'orders', 'billing']
+      .map((value, i) => `agent.services[${i >> 1}].${i % 2 ? 'audience' : 'namespace'}=${value}`)
+      .join(','),
+    /list the namespace orders once in agent\.services/,
+  ],
   ['extraEnv[0].name=DATABASE_URL', /remove DATABASE_URL from extraEnv/],
   ['extraEnv[0].name=AUDIENCE_FILE', /remove AUDIENCE_FILE from extraEnv/],
   ['extraEnv[0].name=SHUTDOWN_TIMEOUT', /remove SHUTDOWN_TIMEOUT from extraEnv/],

@@ -27,7 +27,7 @@
 {{- end }}
 {{- end }}
 {{- /* Of the chart and the image. `config` is a ConfigMap, whose variables `env` would overrule. */}}
-{{- $own := list "NODE_ENV" "HOST" "PORT" "OPS_HOST" "OPS_PORT" "DATA_DIR" "DATABASE_URL" "DATABASE_CA" "REDIS_URL" "REDIS_CA"
+{{- $own := list "NODE_ENV" "PORT" "OPS_PORT" "DATA_DIR" "DATABASE_URL" "DATABASE_CA" "REDIS_URL" "REDIS_CA"
   "REDIS_MODE" "REDIS_NODES" "REDIS_SENTINEL_NAME" "REDIS_SENTINEL_USERNAME" "REDIS_SENTINEL_PASSWORD" "SIGNING_KEYS_DIR"
   "REFRESH_TOKEN_SECRET" "FACTOR_KEYS" "SHUTDOWN_TIMEOUT" }}
 {{- range .Values.extraEnv }}
@@ -35,6 +35,13 @@
 {{- if or (has $variable $own) (hasKey $.Values.config $variable) }}
 {{- fail (printf "remove %s from extraEnv: %s is set by the chart, or belongs in `config`" .name $variable) }}
 {{- end }}
+{{- end }}
+{{- $namespaces := list }}
+{{- range .Values.agent.services }}
+{{- if has .namespace $namespaces }}
+{{- fail (printf "list the namespace %s once in agent.services: each has one ConfigMap for agents" .namespace) }}
+{{- end }}
+{{- $namespaces = append $namespaces .namespace }}
 {{- end }}
 {{- $volumes := list }}
 {{- range .Values.extraVolumes }}

@@ -18,7 +18,7 @@ export interface Call {
 
 export interface Exchanged {
   status: number;
-  /** Seconds of Retry-After; 0 if absent. */
+  /** Seconds of Retry-After; 0 if it is absent or a date. */
   retryAfter: number;
   /** X-Auth-User; null if absent. */
   user: string | null;
@@ -48,7 +48,7 @@ export async function exchange(
     ...(signal && { signal }),
   });
   const text = await response.body.text();
-  const retryAfter = Number(response.headers['retry-after'] ?? 0);
+  const retryAfter = Number(response.headers['retry-after']) || 0;
   const header = (name: string) => {
     const value = response.headers[name];
     return typeof value === 'string' ? value : null;

@@ -8,7 +8,7 @@ export interface Reply {
   status: number;
   /** `ok`; the status with the code of the problem; or why there is no answer. */
   code: string;
-  /** Seconds of Retry-After; 0 if absent. */
+  /** Seconds of Retry-After; 0 if it is absent or a date. */
   retryAfter: number;
   /** X-Auth-User of a verify; null if absent. */
   user: string | null;

@@ -13,7 +13,7 @@ interface IntrospectPorts {
 
 /**
  * Tells another service whether a token that it received is good (RFC 7662). This counts as a use of the token, like
- * any other: that of an access token confirms its pair. It does not query the record.
+ * any other: that of an access token confirms its pair. It queries the record only if the fast store lacks the state.
  * @param bearer the reason if we did not sign the token, it has expired, or this service may not learn of it.
  * @returns the reason if the token is not good now.
  * @throws AuthError `unavailable`

@@ -9,7 +9,7 @@ export const Disabled = Type.Boolean({
 });
 
 export const EmailVerified = Type.Boolean({
-  description: 'Whether a service has verified that the e-mail address is the user’s',
+  description: 'Whether the user, or a service for them, has verified the e-mail address',
   examples: [true],
 });
 

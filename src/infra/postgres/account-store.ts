@@ -13,7 +13,7 @@ import {
 } from '../../generated/prisma/client.ts';
 import { changeRow } from './change-user.ts';
 import { endTokens } from './ended-tokens.ts';
-import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
+import { mapDatabaseErrors, onPrimary } from './errors.ts';
 import { voidReset } from './password-resets.ts';
 import {
   findTaken,
@@ -148,32 +148,35 @@ export function makeAccountStore(
   return {
     find: (key) =>
       mapDatabaseErrors(async () => {
-        const rows = await prisma.$queryRaw<(AccountRow & { isStandby: boolean })[]>`
-          SELECT ${IS_STANDBY}, found.* FROM (SELECT) AS one
-          LEFT JOIN (SELECT ${ACCOUNT_COLUMNS} FROM users WHERE ${await whereAccount(prisma, key)}) AS found ON true`;
-        const [row] = refuseStandby(rows);
-        return (row.id as bigint | null) === null ? null : toAccount(row);
+        const where = await whereAccount(prisma, key);
+        const [row] = await onPrimary<AccountRow>(
+          prisma,
+          Prisma.sql`SELECT ${ACCOUNT_COLUMNS} FROM users WHERE ${where}`,
+        );
+        return row ? toAccount(row) : null;
       }),
 
     address: (id) =>
       mapDatabaseErrors(async () => {
-        const rows = await prisma.$queryRaw<(Address & { isStandby: boolean })[]>`
-          SELECT ${IS_STANDBY}, found.* FROM (SELECT) AS one
-          LEFT JOIN (SELECT ${GIVEN_ADDRESS} AS email, email_verified_at IS NOT NULL AS verified FROM users
-            WHERE ${await whereAccount(prisma, { id })}) AS found ON true`;
-        const [{ email, verified }] = refuseStandby(rows);
-        return (email as string | null) === null ? null : { email, verified };
+        const where = await whereAccount(prisma, { id });
+        const [row] = await onPrimary<Address & { id: bigint }>(
+          prisma,
+          Prisma.sql`
+            SELECT id, ${GIVEN_ADDRESS} AS email, email_verified_at IS NOT NULL AS verified FROM users
+            WHERE ${where}`,
+        );
+        return row ? { email: row.email, verified: row.verified } : null;
       }),
 
     page: (after, limit) =>
       mapDatabaseErrors(async () => {
-        const rows = await prisma.$queryRaw<(AccountRow & { isStandby: boolean })[]>`
-          SELECT ${IS_STANDBY}, found.* FROM (SELECT) AS one
-          LEFT JOIN (SELECT ${ACCOUNT_COLUMNS} FROM users WHERE id > ${after} AND deleted_at IS NULL
-            ORDER BY id LIMIT ${limit}) AS found ON true ORDER BY id`;
-        return refuseStandby(rows).flatMap((row) =>
-          (row.id as bigint | null) === null ? [] : [toAccount(row)],
+        const rows = await onPrimary<AccountRow>(
+          prisma,
+          Prisma.sql`
+            SELECT ${ACCOUNT_COLUMNS} FROM users WHERE id > ${after} AND deleted_at IS NULL
+            ORDER BY id LIMIT ${limit}`,
         );
+        return rows.map(toAccount);
       }),
 
     add: ({ username, passwordHash, ...account }, isAnnounced = false) => {
@@ -293,11 +296,14 @@ export async function pageToExport(
   after: number,
   count: number,
 ): Promise<ExportedAccount[]> {
-  const rows = await mapDatabaseErrors(
-    () => prisma.$queryRaw<ExportedRow[]>`
-      SELECT ${select(USER_COLUMNS, chosen({ ...EXPORTED, email: false, passwordHash: false }))},
-        ${GIVEN_ADDRESS} AS email, ${STORED_HASH} AS "passwordHash"
-      FROM users WHERE id > ${after} AND deleted_at IS NULL ORDER BY id LIMIT ${count}`,
+  const rows = await mapDatabaseErrors(() =>
+    onPrimary<ExportedRow>(
+      prisma,
+      Prisma.sql`
+        SELECT ${select(USER_COLUMNS, chosen({ ...EXPORTED, email: false, passwordHash: false }))},
+          ${GIVEN_ADDRESS} AS email, ${STORED_HASH} AS "passwordHash"
+        FROM users WHERE id > ${after} AND deleted_at IS NULL ORDER BY id LIMIT ${count}`,
+    ),
   );
   return rows.map(({ id, createdAt, disabledAt, emailVerifiedAt, ...row }) => ({
     ...row,

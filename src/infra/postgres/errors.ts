@@ -24,6 +24,22 @@ export function refuseStandby<Row extends { isStandby: boolean }>(rows: Row[]): 
 }
 
 /**
+ * The rows of a statement, in the order of their ids. Missing ones matter.
+ * @throws AuthError `unavailable` on a standby
+ */
+export async function onPrimary<Row extends { id: bigint }>(
+  prisma: Pick<PrismaClient, '$queryRaw'>,
+  statement: Prisma.Sql,
+): Promise<Row[]> {
+  type Found = { isStandby: boolean } & (Row | { [Name in keyof Row]: null });
+  const rows = await prisma.$queryRaw<Found[]>`
+    SELECT ${IS_STANDBY}, found.* FROM (SELECT) AS one LEFT JOIN (${statement}) AS found ON true ORDER BY id`;
+  return refuseStandby(rows).flatMap(({ isStandby: _, ...row }) =>
+    row.id === null ? [] : [row as unknown as Row],
+  );
+}
+
+/**
  * For reads of Prisma's query builder, which takes no such column: a transaction stays on one connection.
  * @throws AuthError `unavailable`
  */

@@ -3,16 +3,15 @@ import { TOTP_NAME, type FactorType } from '../../domain/factors/factor.ts';
 import type { FactorCaller, FactorStore, SecondStepAccount, TotpRecord } from '../../domain/factors/ports.ts';
 import type { FactorProof } from '../../domain/tokens/ports.ts';
 import { endsAll } from '../../domain/users/account.ts';
-import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
+import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { lockCaller, type LockedUser } from './caller-lock.ts';
 import { endTokens } from './ended-tokens.ts';
-import { IS_STANDBY, mapDatabaseErrors, refuseStandby, readPrimary } from './errors.ts';
+import { mapDatabaseErrors, onPrimary, readPrimary } from './errors.ts';
 import { FACTOR_CALLERS } from './known-devices.ts';
 import { whereAccount } from './names.ts';
 
 interface AccountRow {
-  isStandby: boolean;
-  id: bigint | null;
+  id: bigint;
   passwordVersion: number;
   disabled: boolean;
   enabledAt: Date | null;
@@ -24,24 +23,25 @@ interface AccountRow {
   lastStep: bigint;
 }
 
-type UnconfirmedRow = Pick<AccountRow, 'isStandby' | 'id' | 'keyId' | 'secret' | 'lastStep'>;
+type UnconfirmedRow = Pick<AccountRow, 'id' | 'keyId' | 'secret' | 'lastStep'>;
 
 /** The second factors in PostgreSQL. */
 export function makeFactorStore(prisma: PrismaClient): FactorStore {
   return {
     findAccount: (userId) =>
       mapDatabaseErrors(async () => {
-        const rows = await prisma.$queryRaw<AccountRow[]>`
-          SELECT ${IS_STANDBY}, found.* FROM (SELECT) AS one LEFT JOIN (
+        const [row] = await onPrimary<AccountRow>(
+          prisma,
+          Prisma.sql`
             SELECT users.id, password_version AS "passwordVersion", disabled_at IS NOT NULL AS disabled,
               enabled_at AS "enabledAt", ${FACTOR_CALLERS},
               (SELECT count(*) FROM recovery_codes WHERE user_id = users.id) AS "codesLeft",
               factors.id AS "factorId", key_id AS "keyId", secret, last_step AS "lastStep"
             FROM users LEFT JOIN factors
               ON factors.user_id = users.id AND type = 'totp' AND confirmed_at IS NOT NULL
-            WHERE users.id = ${BigInt(userId)} AND deleted_at IS NULL) AS found ON true`;
-        const [row] = refuseStandby(rows);
-        return row.id === null ? null : toAccount(row);
+            WHERE users.id = ${BigInt(userId)} AND deleted_at IS NULL`,
+        );
+        return row ? toAccount(row) : null;
       }),
 
     list: (userId) =>
@@ -90,13 +90,13 @@ export function makeFactorStore(prisma: PrismaClient): FactorStore {
 
     findUnconfirmed: ({ userId, tokenId }) =>
       mapDatabaseErrors(async () => {
-        const rows = await prisma.$queryRaw<UnconfirmedRow[]>`
-          SELECT ${IS_STANDBY}, found.* FROM (SELECT) AS one LEFT JOIN (
+        const [row] = await onPrimary<UnconfirmedRow>(
+          prisma,
+          Prisma.sql`
             SELECT id, key_id AS "keyId", secret, last_step AS "lastStep" FROM factors
-            WHERE user_id = ${BigInt(userId)} AND session_id = ${BigInt(tokenId)} AND confirmed_at IS NULL
-          ) AS found ON true`;
-        const [{ id, ...row }] = refuseStandby(rows);
-        return id === null ? null : toTotp({ ...row, id });
+            WHERE user_id = ${BigInt(userId)} AND session_id = ${BigInt(tokenId)} AND confirmed_at IS NULL`,
+        );
+        return row ? toTotp(row) : null;
       }),
 
     confirm: (caller, { factorId, step, at, codeHashes }) =>

@@ -1,16 +1,15 @@
 import { AuthError } from '../../domain/errors.ts';
 import type { PasswordStore, ResetAccount } from '../../domain/passwords/password-store.ts';
-import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
+import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { endTokens } from './ended-tokens.ts';
-import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
+import { mapDatabaseErrors, onPrimary } from './errors.ts';
 import { GIVEN_ADDRESS } from './rows.ts';
 import { RESETS, UNEXPIRED, useReset, voidReset } from './password-resets.ts';
 
 /** Clears what stands beside a hash of another system. */
 const OWN_HASH = { importedHash: null, importedCost: null };
 
-/** All null but `isStandby` if there is none. */
-type FoundReset = Omit<ResetAccount, 'userId'> & { id: bigint | null; isStandby: boolean };
+type FoundReset = Omit<ResetAccount, 'userId'> & { id: bigint };
 
 /** Passwords and reset tokens in PostgreSQL. Every commit locks the user's row before the reset token's. */
 export function makePasswordStore(prisma: PrismaClient): PasswordStore {
@@ -34,13 +33,15 @@ export function makePasswordStore(prisma: PrismaClient): PasswordStore {
 
     findReset: (tokenHash) =>
       mapDatabaseErrors(async () => {
-        const [{ id, username, name, email }] = refuseStandby(
-          await prisma.$queryRaw<FoundReset[]>`
-            SELECT ${IS_STANDBY}, found.* FROM (SELECT) AS one LEFT JOIN (
-              SELECT id, username, name, ${GIVEN_ADDRESS} AS email FROM ${RESETS} AS resets JOIN users ON users.id = user_id
-              WHERE token_hash = ${new Uint8Array(tokenHash)} AND ${UNEXPIRED}) AS found ON true`,
+        const [row] = await onPrimary<FoundReset>(
+          prisma,
+          Prisma.sql`
+            SELECT id, username, name, ${GIVEN_ADDRESS} AS email FROM ${RESETS} AS resets JOIN users ON users.id = user_id
+            WHERE token_hash = ${new Uint8Array(tokenHash)} AND ${UNEXPIRED}`,
         );
-        return id === null ? null : { userId: Number(id), username, name, email };
+        return row
+          ? { userId: Number(row.id), username: row.username, name: row.name, email: row.email }
+          : null;
       }),
 
     redeem: (tokenHash, { passwordHash, ...ending }) =>

@@ -159,16 +159,27 @@ export async function raiseUserVersions(prisma: PrismaClient): Promise<void> {
   }
 }
 
-/** Ends every session and long-lived token in the record. The service sets their tombstones. @returns how many. */
+/**
+ * Ends every session and long-lived token in the record, also what seems to have expired: it may have been used after the
+ * backup. The service sets their tombstones.
+ * @returns how many.
+ */
 export async function endAll(prisma: PrismaClient): Promise<number> {
   let total = 0;
-  for (;;) {
-    const ended = await mapDatabaseErrors(
-      () => prisma.$executeRaw`
-        UPDATE tokens SET revoked_at = now(), pending = true, end_reason = 'admin'
-        WHERE id IN (SELECT id FROM tokens WHERE revoked_at IS NULL ORDER BY id LIMIT ${PAGE} FOR UPDATE)`,
+  for (let after: bigint | null = 0n; after !== null;) {
+    const page: { last: bigint | null; ended: bigint }[] = await mapDatabaseErrors(
+      () => prisma.$queryRaw`
+        WITH page AS (
+          SELECT max(id) AS last FROM (SELECT id FROM tokens WHERE id > ${after} ORDER BY id LIMIT ${PAGE}) AS ids
+        ), ended AS (
+          UPDATE tokens SET revoked_at = now(), pending = true, end_reason = 'admin'
+          WHERE id > ${after} AND id <= (SELECT last FROM page) AND revoked_at IS NULL
+          RETURNING id
+        )
+        SELECT last, (SELECT count(*) FROM ended) AS ended FROM page`,
     );
-    total += ended;
-    if (ended < PAGE) return total;
+    total += Number(page[0]?.ended ?? 0);
+    after = page[0]?.last ?? null;
   }
+  return total;
 }

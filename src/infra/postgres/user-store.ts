@@ -8,7 +8,7 @@ import { Prisma, type PrismaClient, type User as UserRow } from '../../generated
 import { AuthError } from '../../domain/errors.ts';
 import { lockCaller } from './caller-lock.ts';
 import { changeRow } from './change-user.ts';
-import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
+import { mapDatabaseErrors, onPrimary } from './errors.ts';
 import { KNOWN_CALLERS } from './known-devices.ts';
 import {
   findTaken,
@@ -85,16 +85,13 @@ export function makeUserStore(
     changedSince: (ago, limit, after = 0) =>
       mapDatabaseErrors(async () => {
         const since = Prisma.sql`statement_timestamp() - ${ago} * interval '1 millisecond'`;
-        const rows = await prisma.$queryRaw<
-          (ServedRow & { isStandby: boolean; status: UserStatus | null })[]
-        >`
-          SELECT ${IS_STANDBY}, ${SERVED_COLUMNS}, ${statusSince(since)} AS status
-          FROM (SELECT) AS one LEFT JOIN (
-            SELECT * FROM users WHERE changed_at > ${since} AND id > ${after} ORDER BY id LIMIT ${limit}
-          ) AS found ON true ORDER BY id`;
-        return refuseStandby(rows).flatMap((row) =>
-          (row.id as bigint | null) === null ? [] : [{ user: toUser(row), status: row.status }],
+        const rows = await onPrimary<ServedRow & { status: UserStatus | null }>(
+          prisma,
+          Prisma.sql`
+            SELECT ${SERVED_COLUMNS}, ${statusSince(since)} AS status FROM users
+            WHERE changed_at > ${since} AND id > ${after} ORDER BY id LIMIT ${limit}`,
         );
+        return rows.map((row) => ({ user: toUser(row), status: row.status }));
       }),
 
     settleChanges: (users) =>
@@ -142,13 +139,14 @@ export function makeUserStore(
 }
 
 async function findAccount(prisma: PrismaClient, where: Prisma.Sql): Promise<OwnAccount | null> {
-  const rows = await prisma.$queryRaw<(UserRow & { isStandby: boolean; knownCallers: string[] })[]>`
-    SELECT ${IS_STANDBY}, found.* FROM (SELECT) AS one LEFT JOIN (
+  const [row] = await onPrimary<UserRow & { knownCallers: string[] }>(
+    prisma,
+    Prisma.sql`
       SELECT ${SERVED_COLUMNS}, ${GIVEN_ADDRESS} AS email, ${STORED_HASH} AS "passwordHash",
         password_version AS "passwordVersion", enabled_at AS "enabledAt", ${KNOWN_CALLERS}
-      FROM users WHERE ${where}) AS found ON true`;
-  const [row] = refuseStandby(rows);
-  if ((row.id as bigint | null) === null) return null;
+      FROM users WHERE ${where}`,
+  );
+  if (!row) return null;
   const { email, passwordHash, passwordVersion, knownCallers } = row;
   const enabledAt = row.enabledAt?.getTime() ?? 0;
   return { user: toUser(row), email, passwordHash, passwordVersion, enabledAt, knownCallers };
