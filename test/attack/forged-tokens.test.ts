@@ -327,6 +327,7 @@ test('no check for an audience accepts a forged token, or one of another kind', 
     'AUDIENCE too': key(header, { ...claims, aud: ['shop', 'latchkey'] }),
     'an audience that becomes text': key(header, { ...claims, aud: { toString: 'shop' } }),
     'no expiry': key(header, { ...claims, exp: undefined }),
+    expired: key(header, { ...claims, exp: Math.floor(Date.now() / 1000) - 6 }),
     'the typ of a long-lived token': key({ ...header, typ: 'llt+jwt' }, claims),
   };
   const taken: string[] = [];

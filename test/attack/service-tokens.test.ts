@@ -8,7 +8,7 @@ import { ACCESS_TOKEN, exchanged, exchangeForm, TOKEN_EXCHANGE, verifyFor } from
 import { bearer, call, claimsOf, headerOf } from '../support/client.ts';
 import { fakeIssuer, SUBJECT } from '../support/fake-issuer.ts';
 import { KEYS, withKeys } from '../support/keys.ts';
-import { refused } from '../support/problem.ts';
+import { refusedForOAuth } from '../support/problem.ts';
 import { aRegisteredService, introspect, postForm, withRegistry } from '../support/registered-service.ts';
 import { askServiceToken, postAsService, serviceToken } from '../support/service-tokens.ts';
 import { until } from '../support/until.ts';
@@ -99,14 +99,7 @@ test('no operation for services takes a token of a user, or of a service for ano
   }
   for (const token of Object.values(tokens)) {
     const renewal = { grant_type: 'client_credentials', audience: ISSUER };
-    refused(
-      t,
-      await postAsService(target, '/api/auth/token', token, renewal),
-      401,
-      'invalid_client',
-      undefined,
-      'invalid_client',
-    );
+    refusedForOAuth(t, await postAsService(target, '/api/auth/token', token, renewal), 401, 'invalid_client');
   }
   t.strictSame(await recordOf(target), before, 'nothing was changed');
 });
@@ -121,17 +114,17 @@ test('a service token begets no other one, neither as a credential nor as a subj
   for (const audience of [ISSUER, 'orders'])
     for (const token of [own, forOrders]) {
       const renewed = await askServiceToken(target, null, audience, {}, bearer(token));
-      refused(t, renewed, 401, 'invalid_client', undefined, 'invalid_client');
+      refusedForOAuth(t, renewed, 401, 'invalid_client');
       const asAssertion = { client_assertion_type: JWT_BEARER, client_assertion: token };
       const asserted = await askServiceToken(target, null, audience, asAssertion);
-      refused(t, asserted, 401, 'invalid_client', undefined, 'invalid_client');
+      refusedForOAuth(t, asserted, 401, 'invalid_client');
     }
   for (const subject of [own, forOrders])
     for (const by of [shop, null]) {
       const form = { subject_token: subject, subject_token_type: ACCESS_TOKEN, grant_type: TOKEN_EXCHANGE };
       const headers: Record<string, string> = by ? {} : bearer(own);
       const answer = await postForm(target, '/api/auth/token', by, { ...form, audience: 'orders' }, headers);
-      refused(t, answer, 400, 'invalid_subject_token', undefined, 'invalid_request');
+      refusedForOAuth(t, answer, 400, 'invalid_subject_token');
     }
 });
 
@@ -245,7 +238,7 @@ test('an assertion of one client opens no other one', async (t) => {
   ] as [string, string, string?][]) {
     const response = await ask(signed, serviceId);
     t.comment(what);
-    refused(t, response, 401, 'invalid_client', undefined, 'invalid_client');
+    refusedForOAuth(t, response, 401, 'invalid_client');
   }
 });
 

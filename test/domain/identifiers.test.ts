@@ -139,49 +139,14 @@ test('an address stays as it was given, if RFC 5321 knows it as a mailbox withou
   ])
     t.strictSame(parseEmail(` ${given}\t`), { ok: true, value: given });
   t.strictSame(parseEmail('e\u0301@x'), { ok: true, value: '\u00e9@x' });
-  for (const refused of [
-    '',
-    '@',
-    'a@',
-    '@b',
-    'a@b@c',
-    'a',
-    'a b@c',
-    'a@b\u0000',
-    'a@b\nc',
-    'a\u00a0@b',
-    '<x@example.com>',
-    'x@example..com',
-    'x..y@example.com',
-    '.x@example.com',
-    'x.@example.com',
-    'x@example.com.',
-    'x@.example.com',
-    'x@-a',
-    'x@a-',
-    'x@a_b',
-    '"x"@a',
-    'x(y)@a',
-    'x,y@a',
-    'x;@a',
-    'x\u037e@a',
-    'x@a%41',
-    'x@a:25',
-    'x@a/b',
-    'x@bücher..example',
-    'x@bücher。',
-    'x@ü/y',
-    'x@ü：25',
-    'x@a＠b',
-    'x@xn--',
-    'x@xn--a',
-    'x@１.２',
-    'x@[1.2]',
-    'x@[::1]',
-    'x@[IPv6:fe80::1%eth0]',
-  ]) {
-    t.match(parseEmail(refused), { ok: false }, JSON.stringify(refused));
-  }
+  const odd = ['', 'a b@c', 'a@b\u0000', 'a@b\nc', 'a\u00a0@b'];
+  const refused =
+    '@ a@ @b a@b@c a <x@example.com> x@example..com x..y@example.com .x@example.com x.@example.com ' +
+    'x@example.com. x@.example.com x@-a x@a- x@a_b "x"@a x(y)@a x,y@a x;@a x\u037e@a x@a%41 x@a:25 ' +
+    'x@a/b x@bücher..example x@bücher。 x@ü/y x@ü：25 x@a＠b x@xn-- x@xn--a x@１.２ x@[1.2] x@[::1] ' +
+    'x@[IPv6:fe80::1%eth0]';
+  for (const each of [...odd, ...refused.split(' ')])
+    t.match(parseEmail(each), { ok: false }, JSON.stringify(each));
   t.end();
 });
 

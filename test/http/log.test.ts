@@ -1,12 +1,10 @@
 import { test, type Test } from 'tap';
-import { pairClaims } from '../../src/domain/tokens/claims.ts';
 import { AuthError } from '../../src/domain/errors.ts';
-import { makeTokenCodec } from '../../src/http/token-codec.ts';
 import { buildTestApp } from '../support/app.ts';
 import { anAccount, call, pairOf, refresh, signUp } from '../support/client.ts';
 import { logLines } from '../support/log-lines.ts';
 import { aRegisteredService, introspect } from '../support/registered-service.ts';
-import { UNOBSERVED } from '../support/unobserved.ts';
+import { aForgedRefresh } from '../support/tokens.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
@@ -131,15 +129,7 @@ test('an overload is no warning, an outage is one', async (t) => {
     }),
   });
   await call(target, 'POST /api/auth', { payload: { username: 'ada', password: 'x' } });
-  const keys = await makeTokenCodec(target.composition.app.keyRing, {
-    config: target.composition.app.config,
-    observe: UNOBSERVED,
-    clock: target.composition.app.clock,
-  });
-  const identity = { userId: 1, tokenId: 1, generation: Date.now() * 1000, withFactor: false };
-  const lifetimes = { accessToken: 60, refreshToken: 60, session: 0 };
-  const claims = pairClaims(identity, Date.now(), lifetimes, []);
-  await refresh(target, keys.sign('refresh', claims.refresh));
+  await refresh(target, await aForgedRefresh(target, { userId: 1, tokenId: 1 }));
   t.match(
     logLines(target.log())
       .filter(({ msg }) => msg === 'request')

@@ -16,7 +16,7 @@ import { valueOf } from '../support/exposition.ts';
 import { logLines } from '../support/log-lines.ts';
 import { KEYS } from '../support/keys.ts';
 import { codeOf, readTable } from '../support/markdown.ts';
-import { refused } from '../support/problem.ts';
+import { refused, refusedForOAuth } from '../support/problem.ts';
 import { redisMissing } from '../support/redis.ts';
 import { aServiceThatRefuses } from '../support/refused-tokens.ts';
 import {
@@ -180,7 +180,7 @@ test('in production no answer has a reason', async (t: Test) => {
   t.match(lastLine(target), { reason: 'malformed' });
   const form = { client_assertion_type: JWT_BEARER, client_assertion: 'x' };
   const asserted = await askServiceToken(target, null, 'orders', form);
-  refused(t, asserted, 401, 'invalid_client', undefined, 'invalid_client');
+  refusedForOAuth(t, asserted, 401, 'invalid_client');
   t.notOk('reason' in asserted.json<object>());
   t.match(lastLine(target), { reason: 'assertion' });
 });

@@ -66,15 +66,6 @@ test('accepts only tokens that are correct in every respect', async (t) => {
     'a list of audiences': forge(header, { ...claims, aud: [claims.aud] }, pem),
     'no audience': forge(header, { ...claims, aud: undefined }, pem),
     expired: forge(header, { ...claims, exp: now - 6 }, pem),
-    'no expiry': forge(header, { ...claims, exp: undefined }, pem),
-    'an expiry that is text': forge(header, { ...claims, exp: String(now + 900) }, pem),
-    'a fractional generation': forge(header, { ...claims, gen: Number(claims.gen) + 0.5 }, pem),
-    'no generation': forge(header, { ...claims, gen: undefined }, pem),
-    'another owner': forge(header, { ...claims, sub: String(pair.user.id + 1) }, pem),
-    'an owner that is a number': forge(header, { ...claims, sub: pair.user.id }, pem),
-    'an owner with a leading zero': forge(header, { ...claims, sub: `0${pair.user.id}` }, pem),
-    'another session': forge(header, { ...claims, sid: 999_999, jti: `999999.${String(claims.gen)}` }, pem),
-    'a jti of another token': forge(header, { ...claims, jti: '1.1' }, pem),
     'claims that are no object': forge(header, ['x'], pem),
     'a changed payload': pair.access_token.replace(/\.(.)/, (_, char) => `.${char === 'e' ? 'f' : 'e'}`),
     'a cut signature': pair.access_token.slice(0, -2),
@@ -97,7 +88,6 @@ test('accepts only refresh tokens that are correct in every respect', async (t) 
   const key = Buffer.from(secret, 'base64url');
   const header = headerOf(pair.refresh_token);
   const claims = claimsOf(pair.refresh_token);
-  const now = Math.floor(Date.now() / 1000);
   const [head = '', payload = '', signature = ''] = pair.refresh_token.split('.');
 
   const bad: Record<string, string> = {
@@ -115,8 +105,6 @@ test('accepts only refresh tokens that are correct in every respect', async (t) 
     'a list of audiences': forge(header, { ...claims, aud: [claims.aud] }, key),
     'no audience': forge(header, { ...claims, aud: undefined }, key),
     'no expiry': forge(header, { ...claims, exp: undefined }, key),
-    'an expiry that is text': forge(header, { ...claims, exp: String(now + 900) }, key),
-    'another owner': forge(header, { ...claims, sub: String(pair.user.id + 1) }, key),
     'claims that are a list': forge(header, ['x'], key),
     'claims that are null': forge(header, null as never, key),
     'claims that are text': forge(header, 'x' as never, key),
@@ -184,27 +172,6 @@ test('a token that was verified before still expires, and still counts as one ty
   now = iat * 1000;
   t.match(await codec.verify(token, 'access'), { tokenId: 2 }, 'not expired by that clock either');
   t.equal(refusals.length, counted);
-});
-
-test('a long-lived token has no generation, and counts as no other type', async (t) => {
-  const { target, pem } = await withKeys(t);
-  const { access_token } = await signUp(target);
-  const { longlived_token: llt } = await createLongLived(target, access_token);
-  const [header, claims] = [headerOf(llt), claimsOf(llt)];
-  const now = Math.floor(Date.now() / 1000);
-  const ending = (exp: unknown) => forge(header, { ...claims, exp }, pem);
-  // This replica sets no expiry. The token's own expiry counts.
-  for (const good of [forge(header, claims, pem), ending(now + 60), ending(now - 2)])
-    for (let i = 0; i < 2; i++) t.equal((await verify(target, good)).statusCode, 200);
-  const bad = [
-    ending(now - 6),
-    ending(String(now + 60)),
-    ending(null),
-    forge(header, { ...claims, gen: 1 }, pem),
-    forge(header, { ...claims, jti: 'x' }, pem),
-    forge({ ...header, typ: 'at+jwt' }, claims, pem),
-  ];
-  for (const token of bad) refused(t, await verify(target, token), 401, 'invalid_token');
 });
 
 test('a token of another issuer or audience is refused', async (t) => {

@@ -7,6 +7,25 @@ import {
   type RegisteredService,
 } from '../../src/domain/services/registered-service.ts';
 
+/** A service that the record holds, with what does not matter filled in. */
+export function aServiceRecord(known: Partial<RegisteredService>): RegisteredService {
+  return {
+    serviceId: 'lkc_shop',
+    name: 'shop',
+    secretHash: new Uint8Array(32),
+    previousHash: null,
+    createdAt: 1,
+    rotatedAt: null,
+    rights: [],
+    audience: null,
+    roles: [],
+    version: 1,
+    disabledAt: null,
+    trusts: [],
+    ...known,
+  };
+}
+
 /** Registered services in a map. Passes the same contract as the PostgreSQL store (test/contract/service-store.ts). */
 export function makeMemoryServiceStore(): ServiceStore {
   const clients = new Map<string, RegisteredService>();
@@ -33,14 +52,7 @@ export function makeMemoryServiceStore(): ServiceStore {
       const { name, audience } = client;
       const isTaken = [...clients.values()].some((other) => audience !== null && other.audience === audience);
       if (clients.has(name) || isTaken) return Promise.resolve(false);
-      clients.set(client.name, {
-        ...client,
-        previousHash: null,
-        rotatedAt: null,
-        version: 1,
-        disabledAt: null,
-        trusts: [],
-      });
+      clients.set(client.name, aServiceRecord(client));
       return Promise.resolve(true);
     },
     rotate: async (name, secretHash, { at, again }) => {

@@ -33,6 +33,27 @@ export function refused(
   assertProblem(t, { status: response.statusCode, header, body: response.body }, status, code, paths, oauth);
 }
 
+/** `error` of RFC 6749, section 5.2, for our own code; for any other it is `invalid_request`. */
+const OAUTH_ERRORS: Partial<Record<ErrorCode, string>> = {
+  invalid_client: 'invalid_client',
+  invalid_token: 'invalid_token',
+  right_missing: 'unauthorized_client',
+  unsupported_grant_type: 'unsupported_grant_type',
+  invalid_target: 'invalid_target',
+  unavailable: 'temporarily_unavailable',
+};
+
+/** As `refused`, on a route for OAuth clients. */
+export function refusedForOAuth(
+  t: Test,
+  response: LightMyRequestResponse,
+  status: number,
+  code: ErrorCode,
+  paths?: string[],
+): void {
+  refused(t, response, status, code, paths, OAUTH_ERRORS[code] ?? 'invalid_request');
+}
+
 /**
  * @param paths of `errors`, in any order; without it they are not checked.
  * @param oauth `error` of RFC 6749, section 5.2, on routes for OAuth clients; on other routes it must be missing.

@@ -5,6 +5,7 @@ import type { RegisteredService } from '../../../src/domain/services/registered-
 import { AuthError } from '../../../src/domain/errors.ts';
 import type { Right } from '../../../src/domain/rights.ts';
 import { aClock } from '../../support/clock.ts';
+import { aServiceRecord } from '../../support/memory-service-store.ts';
 
 const ISSUER = 'https://auth.example';
 const SHOP = 'lkc_shop';
@@ -14,20 +15,8 @@ function aService(rights: readonly Right[] = ['call:orders']) {
   const clock = aClock();
   const counted: string[] = [];
   const secretHash = new Uint8Array(32);
-  let shop: RegisteredService | undefined = {
-    serviceId: SHOP,
-    name: 'shop',
-    rights,
-    audience: null,
-    roles: ['buyer'],
-    version: 3,
-    secretHash,
-    previousHash: null,
-    createdAt: 1,
-    rotatedAt: null,
-    disabledAt: null,
-    trusts: [],
-  };
+  const known = { serviceId: SHOP, secretHash, rights, roles: ['buyer'], version: 3 };
+  let shop: RegisteredService | undefined = aServiceRecord(known);
   let reload = () => Promise.resolve();
   const directory = {
     find: () => shop,

@@ -204,22 +204,8 @@ test('sequences and rows of keys are patterns, in both directions', (t) => {
     t.ok(isPattern(row), row);
     t.ok(isPattern(Array.from(row).reverse().join('')), `${row} backwards`);
   }
-  const ends = [
-    '90-=',
-    'op[]',
-    "kl;'",
-    'nm,./',
-    '()_+',
-    'op{}',
-    'kl:"',
-    'nm<>?',
-    'jklmù',
-    'bn,;:!',
-    '90ß',
-    'iopü',
-    'klöä',
-  ];
-  for (const end of [...ends, 'nm,.-']) t.ok(isPattern(end), end);
+  const ends = '90-= op[] kl;\' nm,./ ()_+ op{} kl:" nm<>? jklmù bn,;:! 90ß iopü klöä nm,.-'.split(' ');
+  for (const end of ends) t.ok(isPattern(end), end);
   t.notOk(isPattern('789009'), 'two rows');
   t.end();
 });

@@ -5,6 +5,7 @@ import { DEFAULT_RIGHTS, RIGHTS, type Right } from '../../../src/domain/rights.t
 import type { RegisteredService } from '../../../src/domain/services/registered-service.ts';
 import type { ServiceTrust } from '../../../src/domain/services/assertion.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
+import { aServiceRecord } from '../../support/memory-service-store.ts';
 
 const CLOCK = { now: () => 1_795_000_000_000, isTrusted: () => true };
 
@@ -15,22 +16,13 @@ function aDirectory(...secrets: [serviceId: string, secret: string][]) {
     secret: string,
     rights: readonly Right[] = DEFAULT_RIGHTS,
     changes: Partial<RegisteredService> = {},
-  ) =>
-    clients.set(serviceId, {
+  ) => {
+    const secretHash = hashSecret(secret);
+    clients.set(
       serviceId,
-      name: `name of ${serviceId}`,
-      secretHash: hashSecret(secret),
-      previousHash: null,
-      createdAt: 1,
-      rotatedAt: null,
-      rights,
-      audience: null,
-      roles: [],
-      version: 1,
-      disabledAt: null,
-      trusts: [],
-      ...changes,
-    });
+      aServiceRecord({ serviceId, name: `name of ${serviceId}`, secretHash, rights, ...changes }),
+    );
+  };
   for (const [serviceId, secret] of secrets) add(serviceId, secret);
   let refreshes = 0;
   return {
@@ -165,7 +157,9 @@ test('a service token is good while its client is enabled and has its version', 
   const directory = aDirectory();
   const expiresAt = CLOCK.now() / 1000 + 60;
   const token = { type: 'service', serviceId: 'a', version: 2, audience: 'latchkey', expiresAt } as const;
-  const has = (changes: Partial<RegisteredService>) => directory.add('a', 'secret', ['revoke'], changes);
+  const has = (changes: Partial<RegisteredService>) => {
+    directory.add('a', 'secret', ['revoke'], changes);
+  };
   const clients = makeRegisteredServices(directory, CLOCK);
   const refused = (reason: string, more = {}) =>
     t.rejects(clients.authenticateToken({ ...token, ...more }, 'revoke'), { code: 'invalid_token', reason });
@@ -195,7 +189,9 @@ test('a workload opens the client that trusts its issuer for its subject', async
     { ...trust, subject: 'b' },
     { issuer: 'https://other.example', subject: 'a' },
   ];
-  const has = (changes: Partial<RegisteredService>) => directory.add('a', 'secret', ['revoke'], changes);
+  const has = (changes: Partial<RegisteredService>) => {
+    directory.add('a', 'secret', ['revoke'], changes);
+  };
   const clients = makeRegisteredServices(directory, CLOCK);
   const refused = (reason: string) =>
     t.rejects(clients.authenticateWorkload(trust, null), { code: 'invalid_client', reason });

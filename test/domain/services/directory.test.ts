@@ -3,24 +3,10 @@ import { makeServiceDirectory } from '../../../src/domain/services/directory.ts'
 import type { RegisteredService } from '../../../src/domain/services/registered-service.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { aClock } from '../../support/clock.ts';
+import { aServiceRecord } from '../../support/memory-service-store.ts';
 
-function aClient(serviceId: string): RegisteredService {
-  const secretHash = new Uint8Array(32);
-  return {
-    serviceId,
-    name: serviceId,
-    secretHash,
-    previousHash: null,
-    createdAt: 1,
-    rotatedAt: null,
-    rights: [],
-    audience: `audience of ${serviceId}`,
-    roles: [],
-    version: 1,
-    disabledAt: null,
-    trusts: [],
-  };
-}
+const aClient = (serviceId: string) =>
+  aServiceRecord({ serviceId, name: serviceId, audience: `audience of ${serviceId}` });
 
 /** A record that answers when the test says so, with its content at that time. */
 function aDirectory() {

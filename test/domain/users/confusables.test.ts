@@ -33,22 +33,7 @@ test('names that look alike have one skeleton', (t) => {
 });
 
 test('names that do not look alike have different skeletons', (t) => {
-  const names = [
-    'ada',
-    'åda',
-    'адам',
-    'modern',
-    'modem',
-    'l',
-    '1',
-    'i',
-    '0',
-    'o',
-    '阿達',
-    '아다',
-    'かな',
-    'カナ',
-  ];
+  const names = 'ada åda адам modern modem l 1 i 0 o 阿達 아다 かな カナ'.split(' ');
   t.equal(new Set(names.map(skeletonOf)).size, names.length);
   t.end();
 });

@@ -22,17 +22,7 @@ const CODES: Record<string, string> = {
 };
 
 test('usernames of real people are accepted', (t) => {
-  for (const name of [
-    'ada',
-    'ADA-42',
-    'zoë',
-    'адам',
-    'نرگس',
-    'yamada山田',
-    'ada🐎',
-    'o’brien',
-    'administrator2',
-  ])
+  for (const name of 'ada ADA-42 zoë адам نرگس yamada山田 ada🐎 o’brien administrator2'.split(' '))
     t.match(names.username(name), { ok: true }, name);
   t.match(names.username('e\u0301\u0323'.repeat(20)), { ok: true });
   t.end();
@@ -144,23 +134,8 @@ test('a lone surrogate is reported as one', (t) => {
 });
 
 test('accepts one script, with characters common to all', (t) => {
-  for (const text of [
-    '',
-    '42',
-    '-_.',
-    '🐎',
-    'ada-42',
-    'zoë',
-    'łukasz',
-    'адам7',
-    'αλέξης',
-    'נועה',
-    'نرگس',
-    'ᏣᎳᎩ',
-    'ስም',
-    'i\u0307',
-  ])
-    t.ok(isOfOneScript(text), text);
+  const texts = '42 -_. 🐎 ada-42 zoë łukasz адам7 αλέξης נועה نرگس ᏣᎳᎩ ስም i\u0307'.split(' ');
+  for (const text of ['', ...texts]) t.ok(isOfOneScript(text), text);
   t.end();
 });
 

@@ -1,17 +1,14 @@
-import { test } from 'tap';
 import { RIGHTS } from '../../../src/domain/rights.ts';
 import { ACCOUNT_RIGHTS } from '../../support/account-rights.ts';
 import { aManager, managerOf } from '../../support/accounts.ts';
 import { buildTestApp } from '../../support/app.ts';
-import { anAccount, call, logIn, pairOf, refresh, signUp, verify } from '../../support/client.ts';
+import { anAccount, call, logIn, refresh, verify } from '../../support/client.ts';
 import { onEachLasting } from '../../support/lasting.ts';
 import { refused } from '../../support/problem.ts';
-import { deleteKeys, redisMissing, testRedis } from '../../support/redis.ts';
 import { redeem } from '../../support/resets.ts';
 import { aRegisteredService, introspect } from '../../support/registered-service.ts';
 import { sql } from '../../support/sql.ts';
 import { onAStore } from '../../support/stores.ts';
-import { Redis } from 'ioredis';
 
 interface Account {
   id: number;
@@ -54,10 +51,6 @@ onAStore('accounts for services', async (t, env) => {
     t.ok(Math.abs(Date.parse(created.created_at) - Date.now()) < 60_000);
     t.notMatch(response.body, account.email);
     t.equal((await logIn(target, account.email)).user.id, created.id);
-    t.match(
-      target.audit().filter(({ event }) => event === 'user.created_by_client'),
-      [{ actor: { type: 'service', client_id: ask.client.serviceId }, subject: { user_id: created.id } }],
-    );
   });
 
   await t.test('without a password, only a reset opens it', async (t) => {
@@ -72,8 +65,6 @@ onAStore('accounts for services', async (t, env) => {
     t.equal((await redeem(target, reset_token)).statusCode, 200);
     t.equal((await attempt(target, account.username, 'an analytical engine')).statusCode, 200);
     refused(t, await redeem(target, reset_token, 'another long engine'), 401, 'invalid_reset_token');
-    const trail = target.audit().filter(({ event }) => event === 'user.reset_by_client');
-    t.match(trail, [{ subject: { user_id: id } }]);
     t.notMatch(target.log() + JSON.stringify(target.audit()), reset_token);
   });
 
@@ -120,20 +111,10 @@ onAStore('accounts for services', async (t, env) => {
     ])
       t.strictSame((await ask(`GET /api/users?${query}`)).json(), { users: [], next: null }, query);
     t.notMatch(target.log(), account.email, 'the log holds no e-mail address');
-    for (const query of [
-      `username=a&id=7`,
-      'username=a&email=b%40c',
-      'id=7&limit=1',
-      'id=7&after=0',
-      'limit=0',
-      'limit=101',
-      'limit=x',
-      'after=-1',
-      'after=x',
-      'id=0',
-      'name=a',
-      'username=a&username=b',
-    ])
+    const wrong =
+      'username=a&id=7 username=a&email=b%40c id=7&limit=1 id=7&after=0 limit=0 limit=101 limit=x after=-1 ' +
+      'after=x id=0 name=a username=a&username=b';
+    for (const query of wrong.split(' '))
       refused(t, await ask(`GET /api/users?${query}`), 400, 'validation_failed');
     refused(t, await ask('GET /api/users?id=9007199254740993'), 400, 'validation_failed');
   });
@@ -173,8 +154,6 @@ onAStore('accounts for services', async (t, env) => {
       refused(t, await attempt(target, name), 401, 'invalid_credentials');
     const events = () => target.audit().filter(({ event }) => event === 'user.changed_by_client');
     const before = events().length;
-    t.match(events().at(-1), { subject: { user_id: created.id }, details: { disabled: false } });
-    t.notMatch(JSON.stringify(events()), next.username);
     t.strictSame((await ask(`PATCH /api/users/${created.id}`, body)).json(), response.json());
     t.equal(events().length, before, 'a repeat changes nothing');
   });
@@ -240,19 +219,6 @@ onAStore('accounts for services', async (t, env) => {
     }
   });
 
-  await t.test('a verified address stays so until it changes', async (t) => {
-    const { email, ...rest } = anAccount();
-    const { id } = await create({ ...rest, email });
-    const patch = async (body: object) =>
-      (await ask(`PATCH /api/users/${id}`, body)).json<{ email_verified: boolean }>().email_verified;
-    t.equal(await patch({ email, email_verified: true }), true);
-    t.equal(await patch({ email_verified: true }), true, 'a repeat');
-    t.equal(await patch({ name: 'B' }), true);
-    t.equal(await patch({ email: anAccount().email }), false);
-    t.equal(await patch({ email: anAccount().email, email_verified: true }), true);
-    t.equal(await patch({ email_verified: false }), false);
-  });
-
   await t.test('what verify answers with gets a new version, which orders the copies in Redis', async (t) => {
     const { id } = await create();
     const versionAfter = async (body: object) => {
@@ -269,15 +235,6 @@ onAStore('accounts for services', async (t, env) => {
     t.equal(await versionAfter({ disabled: true }), 4);
     t.equal(await versionAfter({ disabled: true }), 4, 'a repeat');
     t.equal(await versionAfter({ email: anAccount().email, email_verified: true }), 4, 'not in Redis');
-  });
-
-  await t.test('a new e-mail address voids a reset token', async (t) => {
-    const { id } = await create();
-    const { reset_token } = (await ask(`POST /api/users/${id}/password-reset`)).json<{
-      reset_token: string;
-    }>();
-    await ask(`PATCH /api/users/${id}`, { email: anAccount().email });
-    refused(t, await redeem(target, reset_token), 401, 'invalid_reset_token');
   });
 
   await onEachLasting(
@@ -342,22 +299,9 @@ onAStore('accounts for services', async (t, env) => {
     t.match((await ask(`DELETE /api/users/${id}/tokens`)).json(), { ended: 0 }, 'a repeat is safe');
     t.equal((await attempt(target, account.username)).statusCode, 200, 'the user may log in again');
     refused(t, await ask(`DELETE /api/users/${id}/tokens`, { all: true }), 400, 'validation_failed');
-    t.match(
-      target.audit().findLast(({ event }) => event === 'user.logged_out_by_client'),
-      { subject: { user_id: id } },
-    );
   });
 
-  await t.test('404 user_unknown for an account that there is not', async (t) => {
-    for (const line of [
-      'GET /api/users/999999',
-      'DELETE /api/users/999999',
-      'GET /api/users/999999/tokens',
-      'DELETE /api/users/999999/tokens',
-      'POST /api/users/999999/password-reset',
-    ])
-      refused(t, await ask(line), 404, 'user_unknown');
-    refused(t, await ask('PATCH /api/users/999999', { name: 'A' }), 404, 'user_unknown');
+  await t.test('an id is a decimal from 1 to 2^53 - 1', async (t) => {
     for (const id of ['0', '01', 'x', '1e3', '9007199254740993', '-1'])
       refused(t, await ask(`GET /api/users/${id}`), 400, 'validation_failed');
   });
@@ -377,23 +321,4 @@ onAStore('accounts for services', async (t, env) => {
     }
     t.match((await ask(`GET /api/users/${id}`)).json(), { name: account.name, disabled: false });
   });
-
-  await t.test('a user’s token is no registered service', async (t) => {
-    const account = anAccount();
-    await create(account);
-    const { access_token: token } = await logIn(target, account.username);
-    refused(t, await call(target, 'GET /api/users', { token }), 401, 'invalid_token');
-  });
-});
-
-test('a change takes effect at once after Redis was emptied', { skip: redisMissing }, async (t) => {
-  const { url, prefix } = testRedis(t);
-  const target = await buildTestApp(t, { env: { REDIS_URL: url, REDIS_PREFIX: prefix } });
-  const ask = await aManager(target.databaseUrl, target);
-  const { user, refresh_token: token } = await signUp(target);
-  const redis = new Redis(url);
-  t.teardown(() => redis.quit());
-  await deleteKeys(redis, prefix);
-  t.equal((await ask(`PATCH /api/users/${user.id}`, { name: 'B' })).statusCode, 200);
-  t.equal(pairOf(await refresh(target, token)).user.name, 'B');
 });

@@ -5,6 +5,7 @@ import { anAccount, call, logIn, refresh, signUp } from '../../support/client.ts
 import { aFactor } from '../../support/factors.ts';
 import { onAStoreWithEachLasting } from '../../support/lasting.ts';
 import { latchkey } from '../../support/latchkey.ts';
+import { wantReset } from '../../support/mails.ts';
 import { refused } from '../../support/problem.ts';
 import { redeem } from '../../support/resets.ts';
 import { introspect } from '../../support/registered-service.ts';
@@ -24,6 +25,7 @@ onAStoreWithEachLasting('deleting an account', async (t, env, { kind, createLong
   }>();
   await ask(`PATCH /api/users/${id}`, { roles: ['admin'], email: account.email, email_verified: true });
   await aFactor(target, pair);
+  await wantReset(target, account.username);
   const tokens = [pair.access_token, other.access_token, llt];
   for (const token of tokens) t.equal((await verify(target, token)).statusCode, 200);
 
@@ -53,10 +55,6 @@ onAStoreWithEachLasting('deleting an account', async (t, env, { kind, createLong
     for (const { refresh_token } of [pair, other])
       t.equal((await refresh(target, refresh_token)).statusCode, 401);
     refused(t, await redeem(target, reset), 401, 'invalid_reset_token');
-    t.match(
-      target.audit().filter(({ event }) => event === 'user.deleted_by_client'),
-      [{ subject: { user_id: id }, details: { token_ids: [Number, Number, Number] } }],
-    );
   });
 
   await t.test('no operation knows the account any more', async (t) => {

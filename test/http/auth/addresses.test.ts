@@ -182,10 +182,14 @@ test('an address is compared by its own rules', async (t) => {
     t.equal(await verified(), false);
     t.equal((await patch({ email: ` ${email} `, email_verified: true })).statusCode, 200);
     t.equal(await verified(), true);
+    t.equal((await patch({ name: 'B', email_verified: true })).statusCode, 200, 'a repeat needs no address');
+    t.equal(await verified(), true);
     t.equal((await patch({ email: email.toLowerCase() })).statusCode, 200);
     t.equal(await verified(), false, 'another spelling was not proved');
     t.equal((await patch({ email: email.toLowerCase(), email_verified: true })).statusCode, 200);
     t.equal((await patch({ email: `${unique()}@example.com`, email_verified: true })).statusCode, 200);
     t.equal(await verified(), true, 'another address');
+    await patch({ email_verified: false });
+    t.equal(await verified(), false);
   });
 });

@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { buildTestApp, type TestApp } from '../../support/app.ts';
-import { anAccount, call, logIn, signUp } from '../../support/client.ts';
+import { anAccount, call, signUp } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
 import { workDone } from '../../support/spy.ts';
 import { disableUser } from '../../support/sql.ts';
@@ -67,27 +67,4 @@ test('hash parameters first seen while the service runs count from then on', asy
   t.strictSame(await hashes(ada.username), work);
   t.strictSame(await hashes(UNKNOWN), work);
   t.match(target.log(), /"costs":\["scrypt 4\/8\/1","scrypt 3\/8\/2"\]/);
-});
-
-test('a burst from one address does not refuse another', async (t) => {
-  // Some 20 ms a hash, one at a time.
-  const env = { SCRYPT_LOG_N: '13', HASH_CONCURRENCY: '1', HASH_QUEUE: '8' };
-  const target = await buildTestApp(t, { env });
-  const ada = anAccount();
-  await signUp(target, ada);
-  const order: string[] = [];
-  const note = (who: string) => (response: { statusCode: number }) => {
-    order.push(who);
-    return response.statusCode;
-  };
-  const burst = Array.from({ length: 30 }, () =>
-    attempt(target, UNKNOWN, 'x', '192.0.2.66').then(note('burst')),
-  );
-  const mine = attempt(target, ada.username, PASSWORD, '192.0.2.1').then(note('mine'));
-  const neighbour = attempt(target, ada.username, PASSWORD, '2001:db8::1').then(note('neighbour'));
-  t.strictSame(await Promise.all([mine, neighbour]), [200, 200]);
-  const statuses = await Promise.all(burst);
-  t.ok(statuses.includes(401), 'the burst is served in its turn');
-  t.ok(statuses.includes(503), 'and the overflow is refused');
-  t.equal((await logIn(target, ada.username)).user.username, ada.username);
 });

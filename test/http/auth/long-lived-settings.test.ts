@@ -19,8 +19,7 @@ const create = (target: TestApp, token: string, device: unknown = 'x') =>
 
 onAStore('LLT_MAX_AGE', async (t, env) => {
   const target = await buildTestApp(t, { env: { ...env, LLT_MAX_AGE: '3600', MAX_LLT_PER_USER: '1' } });
-  const account = anAccount();
-  const { access_token: token, user } = await signUp(target, account);
+  const { access_token: token } = await signUp(target);
   const session = Number(claimsOf(token).sid);
   const list = async () => (await call(target, 'GET /api/user/tokens', { token })).json<Listed>();
   const { id, longlived_token: llt } = await createLongLived(target, token);
@@ -59,19 +58,6 @@ onAStore('LLT_MAX_AGE', async (t, env) => {
     t.equal(ended.length, 1);
     refused(t, await create(target, token), 400, 'too_many_tokens');
   });
-
-  await t.test('a logout everywhere does not count an expired one as ended', async (t) => {
-    const other = await logIn(target, account.username);
-    const answer = await call(target, 'DELETE /api/user/tokens', { token: other.access_token });
-    t.match(answer.json(), { ended: 3 }, 'two sessions and the one that had not expired');
-    const { access_token: later } = await logIn(target, account.username);
-    const { ended } = (await call(target, 'GET /api/user/tokens', { token: later })).json<Listed>();
-    t.match(
-      ended.find((token) => token.id === id),
-      { reason: 'expired' },
-    );
-    t.equal(user.username, account.username);
-  });
 });
 
 onAStore('LLT_LOGIN_MAX_AGE', async (t, env) => {
@@ -92,12 +78,5 @@ onAStore('LLT_LOGIN_MAX_AGE', async (t, env) => {
     t.equal((await create(target, (await signUp(target, account)).access_token)).statusCode, 200, 'a signup');
     const { access_token } = await logIn(target, account.username);
     t.equal((await create(target, access_token)).statusCode, 200, 'and a login are recent enough');
-  });
-
-  await t.test('accepts a session within it, and any session if it is off', async (t) => {
-    for (const maxAge of ['3700', '0']) {
-      const { target, token } = await aged(maxAge);
-      t.equal((await create(target, token)).statusCode, 200, maxAge);
-    }
   });
 });

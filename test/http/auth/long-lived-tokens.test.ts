@@ -69,19 +69,3 @@ onAStore('long-lived tokens', async (t, env) => {
     }
   });
 });
-
-onAStore('the number of long-lived tokens', async (t, env) => {
-  const target = await buildTestApp(t, { env: { ...env, MAX_LLT_PER_USER: '3' } });
-  const make = (token: string) => call(target, ROUTE, { token, payload: { device: 'x' } });
-
-  await t.test('is bounded, and deleting one makes room', async (t) => {
-    const { access_token: token } = await signUp(target);
-    const { id } = await createLongLived(target, token);
-    for (let i = 0; i < 2; i++) t.equal((await make(token)).statusCode, 200);
-    refused(t, await make(token), 400, 'too_many_tokens');
-    await call(target, `${DELETE}/${id}`, { token });
-    t.equal((await make(token)).statusCode, 200);
-    refused(t, await make(token), 400, 'too_many_tokens');
-    t.equal((await make((await signUp(target)).access_token)).statusCode, 200, 'for each user');
-  });
-});

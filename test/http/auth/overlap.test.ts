@@ -2,7 +2,6 @@ import { buildTestApp } from '../../support/app.ts';
 import { claimsOf, pairOf, refresh, signUp, verify, type Pair } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
 import { onEachStore } from '../../support/stores.ts';
-import { aStoredSession } from '../../support/tokens.ts';
 
 const generationOf = ({ access_token: token }: Pair) => Number(claimsOf(token).gen);
 
@@ -56,49 +55,10 @@ onEachStore('refreshes that overlap', async (t, env) => {
     refused(t, await refresh(slow, pair.refresh_token), 503, 'unavailable');
     t.equal((await verify(slow, pair.access_token)).statusCode, 200);
   });
-
-  await t.test('count as a retry if they arrived before the answer was issued', async (t) => {
-    const closed = { ...trusting, REFRESH_RETRY_WINDOW: '0' };
-    const slow = await buildTestApp(t, {
-      env: closed,
-      override: (options) => {
-        const { clock } = options;
-        return { ...options, clock: { ...clock, monotonic: () => clock.monotonic() - 4000 } };
-      },
-    });
-    const now = Date.now() * 1000;
-    const caller = slow.composition.app.callerHashes.newest([192, 0, 2, 1], 'Kitchen/1.0');
-    const state = { latest: now - 1e6, first: now - 1e6, parent: now - 60e6, confirmed: true, caller };
-    const session = await aStoredSession(slow, state);
-    const token = session.mint('refresh', now - 60e6);
-    refused(t, await refresh(slow, token, from('192.0.2.2')), 503, 'refresh_overlap');
-    t.equal(generationOf(pairOf(await refresh(slow, token, from('192.0.2.1')))), now - 1e6);
-  });
 });
 
 onEachStore('the promises of the closed window', async (t, env) => {
   const target = await buildTestApp(t, { env: { ...env, REFRESH_RETRY_WINDOW: '0' } });
-
-  await t.test('after repeated refreshes with one token only the last pair is valid', async (t) => {
-    const { refresh_token: token } = await signUp(target);
-    const pairs: Pair[] = [];
-    for (let i = 0; i < 5; i++) pairs.push(pairOf(await refresh(target, token)));
-    t.equal(new Set(pairs.map(generationOf)).size, 5);
-    const last = pairs.pop();
-    for (const pair of pairs) refused(t, await verify(target, pair.access_token), 401, 'invalid_token');
-    t.equal((await verify(target, last?.access_token ?? '')).statusCode, 200);
-  });
-
-  await t.test(
-    'after a lost answer and a retry, the lost pair’s refresh token ends the session',
-    async (t) => {
-      const { refresh_token: token } = await signUp(target);
-      const lost = pairOf(await refresh(target, token));
-      const kept = pairOf(await refresh(target, token));
-      refused(t, await refresh(target, lost.refresh_token), 401, 'token_reused');
-      refused(t, await refresh(target, kept.refresh_token), 401, 'invalid_token');
-    },
-  );
 
   for (const use of ['access', 'refresh'] as const) {
     await t.test(`once the new ${use} token was used, the old refresh token ends the session`, async (t) => {

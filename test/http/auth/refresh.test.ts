@@ -1,20 +1,8 @@
 import { buildTestApp } from '../../support/app.ts';
-import {
-  anAccount,
-  call,
-  claimsOf,
-  headerOf,
-  pairOf,
-  refresh,
-  signUp,
-  verify,
-} from '../../support/client.ts';
+import { anAccount, claimsOf, headerOf, pairOf, refresh, signUp, verify } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
-import { disableUser } from '../../support/sql.ts';
 import { onAStore } from '../../support/stores.ts';
 import { aStoredSession } from '../../support/tokens.ts';
-
-const ROUTE = 'GET /api/auth/refresh';
 
 onAStore('refresh', async (t, env) => {
   const target = await buildTestApp(t, { env });
@@ -31,14 +19,6 @@ onAStore('refresh', async (t, env) => {
     t.ok(Number(now.gen) > Number(old.gen));
     refused(t, await verify(target, first.access_token), 401, 'invalid_token');
     t.equal((await verify(target, next.access_token)).statusCode, 200);
-  });
-
-  await t.test('accepts a JSON content type with an empty body', async (t) => {
-    for (const payload of [undefined, '']) {
-      const { refresh_token: token } = await signUp(target);
-      const headers = { 'content-type': 'application/json' };
-      t.equal((await call(target, ROUTE, { token, headers, payload })).statusCode, 200);
-    }
   });
 
   await t.test('signs the claims of section 3 of the contract, and no personal data', async (t) => {
@@ -123,17 +103,5 @@ onAStore('refresh with other lifetimes', async (t, env) => {
     const [access, token] = [claimsOf(pair.access_token), claimsOf(pair.refresh_token)];
     t.equal(Number(access.exp) - Number(access.iat), 60);
     t.equal(Number(token.exp) - Number(token.iat), 3600);
-  });
-
-  await t.test('is refused to a disabled user when the state is rebuilt', async (t) => {
-    const { databaseUrl, composition } = await buildTestApp(t, { env });
-    const { keyRing } = composition.app;
-    const before = await buildTestApp(t, { databaseUrl, override: (options) => ({ ...options, keyRing }) });
-    const account = anAccount();
-    const pair = await signUp(before, account);
-    await disableUser(databaseUrl, account.username);
-    const after = await buildTestApp(t, { databaseUrl, override: (options) => ({ ...options, keyRing }) });
-    refused(t, await refresh(after, pair.refresh_token), 401, 'invalid_token');
-    refused(t, await verify(after, pair.access_token), 401, 'invalid_token');
   });
 });

@@ -293,17 +293,6 @@ onAStore('only registered services read the feed, and only while registered', as
   await until(() => !renewed.isConnected());
 });
 
-onAStore('readers beyond the limit are refused, and connected ones stay', async (t, env) => {
-  const { read } = await aWorld(t, { ...env, REVOCATION_READERS_MAX: '1' });
-  const reader = read();
-  await isTold(reader);
-  const other = read();
-  await until(() => other.answer()?.body !== undefined && other.answer()?.body !== '');
-  t.equal(other.answer()?.status, 503);
-  t.ok(other.answer()?.headers['retry-after']);
-  t.equal(reader.isConnected(), true);
-});
-
 onAStore('one client may not hold all readers', async (t, env) => {
   // By default a quarter of all readers, at least 1.
   for (const [limit, allowed] of [

@@ -4,7 +4,7 @@ import { exchanged, exchangeForm, verifyFor } from '../../support/audiences.ts';
 import { buildTestApp } from '../../support/app.ts';
 import { bearer, call, claimsOf, headerOf, signUp, verify } from '../../support/client.ts';
 import type { Document } from '../../support/openapi.ts';
-import { refused } from '../../support/problem.ts';
+import { refused, refusedForOAuth } from '../../support/problem.ts';
 import { aRegisteredService, introspect, postForm, withRegistry } from '../../support/registered-service.ts';
 import { askServiceToken, postAsService, serviceToken } from '../../support/service-tokens.ts';
 import { until } from '../../support/until.ts';
@@ -119,13 +119,13 @@ test('the right comes first, then the audience', async (t) => {
     [orders, 'orders'],
   ] as const) {
     const response = await askServiceToken(target, client, audience);
-    refused(t, response, 403, 'right_missing', undefined, 'unauthorized_client');
+    refusedForOAuth(t, response, 403, 'right_missing');
     t.match(response.json(), { detail: `The registered service lacks the right call:${audience}.` });
   }
   await registry((clients) => clients.allow('shop', ['call:none', 'call:latchkey']));
   for (const audience of ['none', 'latchkey']) {
     const response = await askServiceToken(target, shop, audience);
-    refused(t, response, 400, 'invalid_target', undefined, 'invalid_target');
+    refusedForOAuth(t, response, 400, 'invalid_target');
   }
 });
 
@@ -146,30 +146,16 @@ test('a request that is not understood gets no token', async (t) => {
     'invalid_request',
   );
   for (const grant_type of ['password', 'authorization_code', 'CLIENT_CREDENTIALS'])
-    refused(
-      t,
-      await ask({ ...form, grant_type }),
-      400,
-      'unsupported_grant_type',
-      undefined,
-      'unsupported_grant_type',
-    );
+    refusedForOAuth(t, await ask({ ...form, grant_type }), 400, 'unsupported_grant_type');
   for (const grant_type of ['client_credentials', 'password']) {
     const anonymous = await askServiceToken(target, null, 'orders', { grant_type });
-    refused(t, anonymous, 401, 'invalid_client', undefined, 'invalid_client');
+    refusedForOAuth(t, anonymous, 401, 'invalid_client');
   }
-  refused(
-    t,
-    await askServiceToken(target, { ...orders, secret: 'lks_x' }),
-    401,
-    'invalid_client',
-    undefined,
-    'invalid_client',
-  );
+  refusedForOAuth(t, await askServiceToken(target, { ...orders, secret: 'lks_x' }), 401, 'invalid_client');
   const large = await ask({ ...form, scope: 'x'.repeat(17 * 1024) });
-  refused(t, large, 413, 'body_too_large', undefined, 'invalid_request');
+  refusedForOAuth(t, large, 413, 'body_too_large');
   const byToken = await ask(form, bearer(token));
-  refused(t, byToken, 401, 'invalid_client', undefined, 'invalid_client');
+  refusedForOAuth(t, byToken, 401, 'invalid_client');
 });
 
 test('at Latchkey, a service token is good wherever the secret is, with the rights of now', async (t) => {
@@ -182,9 +168,9 @@ test('at Latchkey, a service token is good wherever the secret is, with the righ
   });
   t.equal((await call(target, 'GET /api/users?limit=1', { token })).statusCode, 200);
   const revoke = () => postAsService(target, '/api/auth/revoke', token, { token: 'x' });
-  refused(t, await revoke(), 403, 'right_missing', undefined, 'unauthorized_client');
+  refusedForOAuth(t, await revoke(), 403, 'right_missing');
   const byService = () => postAsService(target, '/api/auth/token', token, exchangeForm(user, 'orders'));
-  refused(t, await byService(), 403, 'right_missing', undefined, 'unauthorized_client');
+  refusedForOAuth(t, await byService(), 403, 'right_missing');
   await registry((clients) => clients.allow('shop', ['revoke', 'exchange']));
   t.equal((await revoke()).statusCode, 200);
   const acting = await byService();
@@ -197,11 +183,11 @@ test('at Latchkey, a service token is good wherever the secret is, with the righ
   );
   for (const other of [forOrders, user, `${token.slice(0, -8)}AAAAAAAA`, 'x']) {
     const response = await postAsService(target, '/api/auth/introspect', other, { token: user });
-    refused(t, response, 401, 'invalid_token', undefined, 'invalid_token');
+    refusedForOAuth(t, response, 401, 'invalid_token');
   }
   const ofStock = await serviceToken(target, stock, ISSUER);
   const subject = await postAsService(target, '/api/auth/token', ofStock, exchangeForm(ofStock, 'orders'));
-  refused(t, subject, 400, 'invalid_subject_token', undefined, 'invalid_request');
+  refusedForOAuth(t, subject, 400, 'invalid_subject_token');
 });
 
 test('end-tokens, disable, enable and delete', async (t) => {
@@ -222,7 +208,7 @@ test('end-tokens, disable, enable and delete', async (t) => {
   await registry((clients) => clients.disable('shop'));
   await until(async () => (await status(second)) === 401);
   t.equal(await reason(second), 'disabled');
-  refused(t, await askServiceToken(target, shop), 401, 'invalid_client', undefined, 'invalid_client');
+  refusedForOAuth(t, await askServiceToken(target, shop), 401, 'invalid_client');
   refused(t, await call(target, 'GET /api/users?limit=1', { token: own }), 401, 'invalid_token');
   await registry((clients) => clients.enable('shop'));
   const third = await serviceToken(target, shop);

@@ -2,9 +2,7 @@ import { ALL_METHODS } from '../../../src/http/plugins/method-not-allowed.ts';
 import { buildTestApp } from '../../support/app.ts';
 import { anAccount, call, claimsOf, createLongLived, signUp, verify } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
-import { workDone } from '../../support/spy.ts';
 import { onAStore } from '../../support/stores.ts';
-import { aStoredSession } from '../../support/tokens.ts';
 
 const PATH = '/api/auth/verify';
 
@@ -115,29 +113,5 @@ onAStore('verify', async (t, env) => {
       t.match(header, /^[\x21-\x7e]+$/);
       t.equal(decodeURIComponent(String(header)), username);
     }
-  });
-
-  await t.test('sends PostgreSQL no query for a session in use', async (t) => {
-    const work = () => verify(target, token);
-    t.strictSame(await workDone(t, work), []);
-  });
-
-  await t.test('reads a session missing in the fast store from its record, once', async (t) => {
-    const latest = (Date.now() - 60_000) * 1000;
-    const session = await aStoredSession(target, { latest, first: latest });
-    const access = session.mint('access', latest);
-    t.not((await workDone(t, () => verify(target, access))).length, 0);
-    t.strictSame(await workDone(t, () => verify(target, access)), []);
-    t.equal((await verify(target, access)).statusCode, 200);
-  });
-
-  await t.test('accepts a token newer than the state, and changes nothing', async (t) => {
-    const latest = (Date.now() - 60_000) * 1000;
-    const session = await aStoredSession(target, { latest, first: latest });
-    t.equal((await verify(target, session.mint('access', latest + 1e6))).statusCode, 200);
-    t.equal((await verify(target, session.mint('access', latest))).statusCode, 200);
-    const older = await verify(target, session.mint('access', latest - 1));
-    refused(t, older, 401, 'invalid_token');
-    t.equal((await verify(target, session.mint('access', latest))).statusCode, 200, 'the session lives on');
   });
 });

@@ -4,7 +4,6 @@ import { aClient, begun } from '../../support/begun.ts';
 import {
   anAccount,
   call,
-  claimsOf,
   createLongLived,
   logIn,
   pairOf,
@@ -73,13 +72,7 @@ onAStore('changing the profile', async (t, env) => {
     for (const name of [next.username, next.email]) await logIn(target, name);
     for (const name of [account.username, account.email])
       refused(t, await attempt(target, name), 401, 'invalid_credentials');
-    const trail = target.audit().filter(({ event }) => event === 'user.changed');
-    t.match(trail.at(-1), {
-      actor: { type: 'user', user_id: pair.user.id },
-      details: { by: claimsOf(pair.access_token).sid, fields: 'username,email' },
-    });
-    t.notMatch(JSON.stringify(trail), next.email);
-    t.notMatch(target.log(), next.email);
+    t.notMatch(target.log() + JSON.stringify(target.audit()), next.email);
 
     // The old names are free for others.
     const heir = await signUp(target, account);
@@ -118,26 +111,17 @@ onAStore('changing the profile', async (t, env) => {
     const [mine, taken] = [anAccount({ username: `pay-${Date.now() % 1e6}` }), anAccount()];
     await signUp(target, taken);
     const { access_token: token } = await signUp(target, mine);
-    const change = (body: object) => patch(target, token, { ...body, current_password: PASSWORD });
+    const { access_token: other } = await signUp(target);
+    const change = (body: object, by = token) => patch(target, by, { ...body, current_password: PASSWORD });
     refused(t, await change({ username: taken.username.toUpperCase() }), 400, 'username_taken');
     refused(t, await change({ email: taken.email.toUpperCase() }), 400, 'email_taken');
     refused(t, await change({ username: taken.username, email: taken.email }), 400, 'username_taken');
-    const { access_token: other } = await signUp(target);
     const alike = mine.username.replace('pay', 'рау');
-    refused(
-      t,
-      await patch(target, other, { username: alike, current_password: PASSWORD }),
-      400,
-      'username_taken',
-    );
+    refused(t, await change({ username: alike }, other), 400, 'username_taken');
     t.equal((await change({ username: mine.username, email: mine.email })).statusCode, 200);
     t.equal((await change({ username: alike })).statusCode, 200, 'looks like one’s own');
-    refused(
-      t,
-      await call(target, 'POST /api/auth/signup', { payload: anAccount({ username: mine.username }) }),
-      400,
-      'username_taken',
-    );
+    const payload = anAccount({ username: mine.username });
+    refused(t, await call(target, 'POST /api/auth/signup', { payload }), 400, 'username_taken');
   });
 
   await t.test('of twenty accounts that want one name, one gets it, and so for an address', async (t) => {
@@ -156,16 +140,6 @@ onAStore('changing the profile', async (t, env) => {
       t.equal(answers.filter(({ statusCode }) => statusCode === 200).length, 1);
       for (const answer of answers) if (answer.statusCode !== 200) refused(t, answer, 400, code);
     }
-  });
-
-  await t.test('the body holds one of the three', async (t) => {
-    const { access_token: token } = await signUp(target);
-    for (const [body, paths] of [
-      [{}, ['']],
-      [{ current_password: PASSWORD }, ['']],
-      [{ name: 'X', current_password: '' }, ['/current_password']],
-    ] as const)
-      refused(t, await patch(target, token, body), 400, 'validation_failed', [...paths]);
   });
 
   await t.test('a new address voids a reset token; other changes leave it good', async (t) => {

@@ -161,20 +161,7 @@ onAStore('changing second factors', async (t, env) => {
     const app = await setUpApp(target, token);
     const code = app.code();
     await wrong(other, code);
-    const shown = [-1, 0, 1].map((steps) => app.code(steps));
-    const guess = ['000000', '111111', '222222', '333333'].find((each) => !shown.includes(each)) ?? '';
-    const fullWidth = code.replace(/\d/g, (digit) => String.fromCodePoint(0xff10 + Number(digit)));
-    for (const each of [
-      guess,
-      '',
-      code.slice(1),
-      `${code}0`,
-      `0${code}`,
-      fullWidth,
-      app.code(-3),
-      app.code(3),
-    ])
-      await wrong(token, each);
+    for (const each of ['wrong!', `${code}0`, app.code(3)]) await wrong(token, each);
     refused(t, await confirmApp(target, token, 5 as never), 400, 'validation_failed', ['/code']);
     t.equal((await listed(target, token)).factors.length, 0);
     // A new set-up replaces it.
@@ -239,13 +226,15 @@ onAStore('changing second factors', async (t, env) => {
     const account = anAccount();
     const { access_token: first } = await signUp(target, account);
     const app = await setUpApp(target, first);
-    const codes = [app.code(), app.code(1)];
+    const codes = [app.code(), app.code(1), app.code(5)];
     refused(t, await confirmApp(target, first, '12345'), 401, 'invalid_second_factor');
     const confirmed = (await confirmApp(target, first, codes[0] ?? '')).json<{
       id: number;
       recovery_codes: string[];
     }>();
     const login_token = await firstStep(target, account.username);
+    const wrong = await secondStep(target, { login_token, code: codes[2] ?? '' });
+    refused(t, wrong, 401, 'invalid_second_factor');
     const { access_token: token } = pairOf(await secondStep(target, { login_token, code: codes[1] ?? '' }));
     const replaced = (await newCodes(target, token)).json<{ recovery_codes: string[] }>();
     await removal(target, token, confirmed.id);

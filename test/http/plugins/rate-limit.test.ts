@@ -120,11 +120,6 @@ onAStore('limits by address', async (t, env) => {
     }
   });
 
-  await t.test('are off with 0', async (t) => {
-    const off = await buildTestApp(t, { env: { ...limited, RATE_LIMIT_LOGIN: '0' } });
-    for (let i = 0; i < 40; i++) refused(t, await from('192.0.2.9', off), 401, 'invalid_credentials');
-  });
-
   await t.test('go by the peer if no proxy is trusted', async (t) => {
     const settings = { ...limited, TRUST_PROXY: 'false' };
     const distrustful = await buildTestApp(t, { env: settings });

@@ -29,9 +29,5 @@ test('Authlib finds the metadata valid (RFC 8414)', { skip: modulesMissing('auth
       await call(target, 'GET /.well-known/oauth-authorization-server')
     ).json();
     t.strictSame(complaints(metadata), []);
-    const withHttp = complaints({ ...metadata, jwks_uri: 'http://auth.example/keys' });
-    t.strictSame(withHttp, ['"jwks_uri" MUST use "https" scheme']);
-    const less = { ...metadata, response_types_supported: undefined };
-    t.strictSame(complaints(less), ['"response_types_supported" is required']);
   }
 });

@@ -2,8 +2,7 @@ import { createPublicKey, verify as verifySignature } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
-import { buildTestApp } from '../../support/app.ts';
-import { call, claimsOf, headerOf, signUp } from '../../support/client.ts';
+import { call, headerOf, signUp } from '../../support/client.ts';
 import { KEYS, withKeys } from '../../support/keys.ts';
 import { refused } from '../../support/problem.ts';
 import { until } from '../../support/until.ts';
@@ -72,14 +71,4 @@ test('it can be cached, and an unchanged one is 304', async (t) => {
   const changed = await ask(etag);
   t.equal(changed.statusCode, 200);
   t.not(changed.headers.etag, etag);
-});
-
-test('an access token has the claims of RFC 9068', async (t) => {
-  const target = await buildTestApp(t);
-  const { access_token: access, refresh_token: refresh } = await signUp(target);
-  t.match(headerOf(access), { typ: 'at+jwt', alg: 'ES256', kid: String });
-  const claims = claimsOf(access);
-  t.match(claims, { iss: String, aud: String, sub: String, jti: String, iat: Number, exp: Number });
-  t.equal(claims.client_id, 'latchkey');
-  t.notOk('client_id' in claimsOf(refresh));
 });
