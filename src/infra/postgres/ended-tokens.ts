@@ -4,7 +4,7 @@ import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { Lifetimes } from '../../domain/tokens/claims.ts';
 import { Prisma, type PrismaClient, type Token as TokenRow } from '../../generated/prisma/client.ts';
 import { CALLER_COLUMNS, lockUser, requireActive, requireLive, type CallerRow } from './caller-lock.ts';
-import { IS_STANDBY, refuseStandby } from './errors.ts';
+import { IS_STANDBY, onPrimary, refuseStandby } from './errors.ts';
 import { prepare, type RunPrepared } from './prepared.ts';
 import { RECORDED_COLUMNS, toRecord, type RecordedRow } from './rows.ts';
 
@@ -117,12 +117,15 @@ export async function findEnded(
   const isAfter = before
     ? Prisma.sql`AND (ended_at, id) < (${new Date(before.endedAt)}, ${BigInt(before.id)})`
     : Prisma.empty;
-  const rows = await prisma.$queryRaw<(Row & Pick<TokenRow, 'endedAt'>)[]>`
-    (SELECT ${COLUMNS}, ended_at AS "endedAt" FROM tokens
-      WHERE user_id = ${owner} AND ended_at > ${new Date(since)} ${isAfter}
-      ORDER BY ended_at DESC, id DESC LIMIT ${limit})
-    UNION ALL
-    (SELECT ${COLUMNS}, ended_at FROM tokens WHERE user_id = ${owner} AND ended_at IS NULL)`;
+  const rows = await onPrimary<Row & Pick<TokenRow, 'endedAt'>>(
+    prisma,
+    Prisma.sql`
+      (SELECT ${COLUMNS}, ended_at AS "endedAt" FROM tokens
+        WHERE user_id = ${owner} AND ended_at > ${new Date(since)} ${isAfter}
+        ORDER BY ended_at DESC, id DESC LIMIT ${limit})
+      UNION ALL
+      (SELECT ${COLUMNS}, ended_at FROM tokens WHERE user_id = ${owner} AND ended_at IS NULL)`,
+  );
   return rows
     .flatMap(
       (row) => asEnded(toRecord(row), row.endReason, lifetimes, now, row.endedAt?.getTime() ?? null) ?? [],

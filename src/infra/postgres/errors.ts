@@ -24,7 +24,7 @@ export function refuseStandby<Row extends { isStandby: boolean }>(rows: Row[]): 
 }
 
 /**
- * The rows of a statement, in the order of their ids. Missing ones matter.
+ * The rows of a statement whose missing rows matter, in the order of their ids.
  * @throws AuthError `unavailable` on a standby
  */
 export async function onPrimary<Row extends { id: bigint }>(

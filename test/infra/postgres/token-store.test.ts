@@ -7,7 +7,7 @@ import { makeRevocationStore } from '../../../src/infra/postgres/revocation-stor
 import { makePasswordStore } from '../../../src/infra/postgres/password-store.ts';
 import { makeFactorStore } from '../../../src/infra/postgres/factor-store.ts';
 import { makeServiceStore } from '../../../src/infra/postgres/service-store.ts';
-import { makeAccountStore } from '../../../src/infra/postgres/account-store.ts';
+import { makeAccountStore, pageToExport } from '../../../src/infra/postgres/account-store.ts';
 import { makeUserStore } from '../../../src/infra/postgres/user-store.ts';
 import { makeMailStore } from '../../../src/infra/postgres/wanted-mails.ts';
 import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
@@ -81,8 +81,11 @@ test('a standby that has not received a one-time token, account, service or fact
   const users = makeUserStore(standby.prisma);
   await t.rejects(users.findForLogin({ username: 'ada' }), unavailable);
   await t.rejects(users.findOwn(1), unavailable);
-  await t.rejects(makeTokenStore(standby, LIFETIMES).list(1), unavailable);
+  const standbyTokens = makeTokenStore(standby, LIFETIMES);
+  await t.rejects(standbyTokens.list(1), unavailable);
+  await t.rejects(standbyTokens.listEnded(1, { since: 0, now: 1, limit: 9 }, LIFETIMES), unavailable);
   await t.rejects(makeAccountStore(standby.prisma, () => []).page(0, 9), unavailable);
+  await t.rejects(pageToExport(standby.prisma, 0, 9), unavailable);
   const services = makeServiceStore(standby.prisma);
   await t.rejects(services.list(), unavailable);
   await t.rejects(services.issuers(), unavailable);
