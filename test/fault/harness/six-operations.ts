@@ -18,7 +18,8 @@ export async function sixOperations(
   const ask = async <Body>(call: Call): Promise<Body | null> => {
     if (failed.length > 0) return null;
     const answer: Answer = await balancer.sendTo(backend, call);
-    if (answer.status !== 200) failed.push(`${call.method} ${call.path}: ${answer.status}`);
+    const { code = 'no problem' } = Object(answer.body) as { code?: string };
+    if (answer.status !== 200) failed.push(`${call.method} ${call.path}: ${answer.status} ${code}`);
     return answer.body as Body;
   };
 
