@@ -51,18 +51,3 @@ test('settings of the database that only an administrator can mend are named', a
     checks: { database: /ALTER ROLE .* session_replication_role/ },
   });
 });
-
-test('without its database the service is not ready', async (t) => {
-  const postgres = makePostgres({
-    url: 'postgres://unknown@127.0.0.1:1/none',
-    pool: 1,
-    timeout: 60_000,
-    observe: null,
-  });
-  t.teardown(() => postgres.close());
-  const readiness = makeReadiness({ postgres, tokenStates, clock: right, isDraining: () => false });
-  t.match(await readiness(), {
-    ready: false,
-    checks: { database: 'PostgreSQL fails (ECONNREFUSED)', sessions: 'ok' },
-  });
-});

@@ -1,6 +1,5 @@
 import type pg from 'pg';
 import { test } from 'tap';
-import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { mapDatabaseErrors } from '../../../src/infra/postgres/errors.ts';
 import { withClient } from '../../support/postgres.ts';
 import { testRecords } from '../../support/records.ts';
@@ -109,17 +108,3 @@ async function isWaiting(url: string): Promise<boolean> {
     return rowCount === 1;
   });
 }
-
-test('a raw statement to an unreachable server is an outage', async (t) => {
-  const postgres = makePostgres({
-    url: 'postgres://unknown@127.0.0.1:1/none',
-    pool: 1,
-    timeout: 1000,
-    observe: null,
-  });
-  t.teardown(() => postgres.close());
-  await t.rejects(
-    mapDatabaseErrors(() => postgres.prisma.$queryRaw`SELECT 1`),
-    { code: 'unavailable' },
-  );
-});
