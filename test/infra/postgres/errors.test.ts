@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { test } from 'tap';
 import { mapDatabaseErrors } from '../../../src/infra/postgres/errors.ts';
+import { locksAwaited } from '../../support/begun.ts';
 import { withClient } from '../../support/postgres.ts';
 import { testRecords } from '../../support/records.ts';
 import { until } from '../../support/until.ts';
@@ -25,7 +26,7 @@ test('a transaction that lost a deadlock runs again', async (t) => {
           theirs = other
             .query('SELECT id FROM users WHERE id = $1 FOR UPDATE', [userId])
             .then(() => other.query('COMMIT'));
-          await until(() => isWaiting(url));
+          await locksAwaited(url);
         }
         await tx.token.update({ where: { id: BigInt(tokenId) }, data: { name: 'renamed' } });
       }),
@@ -97,14 +98,5 @@ async function isGone(url: string, pid: number | undefined): Promise<boolean> {
   return withClient(url, async (client: pg.Client) => {
     const { rowCount } = await client.query('SELECT 1 FROM pg_stat_activity WHERE pid = $1', [pid]);
     return rowCount === 0;
-  });
-}
-
-async function isWaiting(url: string): Promise<boolean> {
-  return withClient(url, async (client: pg.Client) => {
-    const { rowCount } = await client.query(
-      "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-    );
-    return rowCount === 1;
   });
 }
