@@ -1,28 +1,15 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
-import { ConfigError, loadConfig, loadSettings, type Environment } from '../../src/config/config.ts';
+import { loadConfig, loadSettings, type Environment } from '../../src/config/config.ts';
+import { problemsOf } from '../support/config-problems.ts';
+import { testFolder } from '../support/folder.ts';
 import { aSecret, KEYS } from '../support/keys.ts';
 
 const GIB = 1024 ** 3;
 
-/** The problems of an environment, on a machine with enough memory. */
-function problemsOf(env: Environment, memory = 64 * GIB): string[] {
-  try {
-    loadConfig(env, memory);
-    return [];
-  } catch (error) {
-    if (error instanceof ConfigError) return [...error.problems];
-    throw error;
-  }
-}
-
 function aFolder(t: Test, files: Record<string, string> = {}): string {
-  const folder = mkdtempSync(join(tmpdir(), 'latchkey-config-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = testFolder(t);
   for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
   return folder;
 }

@@ -5,16 +5,13 @@ import { test, type Test } from 'tap';
 import { chromiumMissing, openPage, watch, type Watched } from '../support/browser.ts';
 import { anAccount, type Pair } from '../support/client.ts';
 import { verifyOver } from '../support/over-http.ts';
-import { testDatabase } from '../support/postgres.ts';
-import { ready, startService, type Service } from '../support/service.ts';
+import { readyService, type Service } from '../support/service.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 
 /** Uses the page at /docs like a person: by clicking, in a real browser. */
 test('the page at /docs', { skip: chromiumMissing }, async (t) => {
-  const { url: databaseUrl } = await testDatabase(t);
-  const service = await startService(t, { DATABASE_URL: databaseUrl });
-  await ready(service);
+  const service = await readyService(t);
   const watched = await openPage(t, service.url);
   await watched.page.goto(`${service.url}/docs`);
   await watched.page.locator('.opblock').first().waitFor();

@@ -6,7 +6,7 @@ import { openProfile } from '../../../test/support/browser.ts';
 import { testFolder } from '../../../test/support/folder.ts';
 import { testDatabase } from '../../../test/support/postgres.ts';
 import { startRedis } from '../../../test/support/redis-server.ts';
-import { ready, startService } from '../../../test/support/service.ts';
+import { readyService, startService } from '../../../test/support/service.ts';
 import { startSite, type Site } from './site.ts';
 import type { Tab } from './tab.ts';
 
@@ -34,8 +34,7 @@ export async function startWorld(t: Test, window: number) {
     DATA_DIR: testFolder(t),
     REFRESH_RETRY_WINDOW: String(window),
   };
-  let service = await startService(t, env);
-  await ready(service);
+  let service = await readyService(t, env);
   const world = {
     /** Changes with each restart. */
     url: service.url,

@@ -1,13 +1,13 @@
 // suite: e2e
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { test, type Test } from 'tap';
 import { migrate, MigrationError, resolveMigration } from '../../../src/infra/postgres/migrate.ts';
 import { migrationNames, shippedMigrations } from '../../../src/infra/postgres/migration-files.ts';
+import { testFolder } from '../../support/folder.ts';
 import { startPgBouncer } from '../../support/pgbouncer.ts';
 import { testDatabase, withClient } from '../../support/postgres.ts';
 import { EVERYTHING, migrationList, withSchemaEngine } from '../../support/schema-engine.ts';
@@ -18,10 +18,7 @@ const shipped = migrationNames(shippedMigrations());
 
 /** A copy of the migrations that a test may add to. */
 function copiedMigrations(t: Test): string {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-migrations-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = testFolder(t);
   cpSync(shippedMigrations(), folder, { recursive: true });
   return folder;
 }
@@ -155,10 +152,7 @@ test('no connection error holds the password', async (t) => {
 });
 
 test('the records equal those of Prisma’s migrate deploy', async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-migrations-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = testFolder(t);
   addMigration(folder, '1_one', 'CREATE TABLE one (id int);\nCREATE INDEX ON one (id);\n');
   addMigration(folder, '2_two', '-- Ünïcode\nCREATE TABLE two (id int)');
   const { url: ours } = await testDatabase(t, { migrated: false });
