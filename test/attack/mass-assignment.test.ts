@@ -6,59 +6,13 @@ import { attackedOperations, headersOf, inParallel, type Attacked } from './oper
 import { aTarget, assertStillGood, credentialsFor, recordOf, type Target } from './target.ts';
 
 /** Properties of an account, a token or a registered service, and common names from other services. */
-const MEMBERS: Record<string, unknown> = {
-  id: 1,
-  username: 'root',
-  name: 'Root',
-  email: 'root@example.com',
-  password: 'of a thief',
-  user_id: 1,
-  userId: 1,
-  sub: '1',
-  sid: 1,
-  gen: 1,
-  role: 'admin',
-  roles: ['admin'],
-  admin: true,
-  isAdmin: true,
-  is_admin: true,
-  permissions: ['*'],
-  scope: 'admin',
-  rights: ['users.write'],
-  may: ['users.write'],
-  disabled: false,
-  disabled_at: null,
-  disabledAt: null,
-  created_at: '2000-01-01T00:00:00Z',
-  createdAt: '2000-01-01T00:00:00Z',
-  created_by: 1,
-  deleted_at: null,
-  email_verified: true,
-  emailVerified: true,
-  password_hash: 'x',
-  passwordHash: 'x',
-  hash: 'x',
-  tokens: [{ id: 1, type: 'llt' }],
-  type: 'llt',
-  token: 'x',
-  access_token: 'x',
-  refresh_token: 'x',
-  exp: 9_999_999_999,
-  expires_at: null,
-  expires_in: 9_999_999_999,
-  revoked_at: null,
-  revokedAt: null,
-  end_reason: null,
-  latest: 1,
-  confirmed: true,
-  version: 1,
-  skeleton: 'x',
-  user: { id: 1, roles: ['admin'] },
-  data: { id: 1 },
-  $set: { disabled: false },
-  create: { username: 'x' },
-  connect: { id: 1 },
-};
+const MEMBERS = (
+  'id username name email password user_id userId sub sid gen role roles admin isAdmin is_admin ' +
+  'permissions scope rights may disabled disabled_at disabledAt created_at createdAt created_by ' +
+  'deleted_at email_verified emailVerified password_hash passwordHash hash tokens type token ' +
+  'access_token refresh_token exp expires_at expires_in revoked_at revokedAt end_reason latest ' +
+  'confirmed version skeleton user data $set create connect'
+).split(' ');
 
 /** Operations with a JSON body; the other properties of the body are valid. */
 function operationsWithBody(target: Target): Attacked[] {
@@ -87,12 +41,10 @@ test('no body accepts an undocumented property', async (t) => {
   const before = await recordOf(target);
   const taken: string[] = [];
   const attempts = operations.flatMap((operation) =>
-    Object.entries(MEMBERS)
-      .filter(([name]) => !(name in (operation.body ?? {})))
-      .map(([name, value]) => ({ operation, name, value })),
+    MEMBERS.filter((name) => !(name in (operation.body ?? {}))).map((name) => ({ operation, name })),
   );
-  await inParallel(attempts, async ({ operation, name, value }) => {
-    const { status, text } = await send(target, operation, { ...operation.body, [name]: value });
+  await inParallel(attempts, async ({ operation, name }) => {
+    const { status, text } = await send(target, operation, { ...operation.body, [name]: 1 });
     const isNamed = text.includes(`"path":"/${name}","code":"unknown"`);
     if (status !== 400 || !isNamed) taken.push(`${operation.name} with ${name} answers ${status} ${text}`);
   });
@@ -157,9 +109,7 @@ function wrongFor(example: unknown): unknown[] {
 
 test('undocumented parameters do not select another user', async (t) => {
   const target = await aTarget(t);
-  const query = new URLSearchParams(
-    Object.entries(MEMBERS).map(([name, value]): [string, string] => [name, String(value)]),
-  );
+  const query = new URLSearchParams(MEMBERS.map((name): [string, string] => [name, '999']));
   query.delete('id');
   const { url, pair } = target;
   const other = {

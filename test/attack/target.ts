@@ -1,12 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import type { Environment } from '../../src/config/config.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import { anAccount, bearer, type Pair } from '../support/client.ts';
+import { testFolder } from '../support/folder.ts';
 import { aSecret, KEYS } from '../support/keys.ts';
-import { signUpOver } from '../support/over-http.ts';
+import { createLongLivedOver, signUpOver } from '../support/over-http.ts';
 import { RIGHTS } from '../../src/domain/rights.ts';
 import { aRegisteredService, basic, type TestService } from '../support/registered-service.ts';
 import { sql } from '../support/sql.ts';
@@ -27,10 +27,7 @@ export interface Target extends TestApp {
 
 /** Starts an instance with one user, who has one session and one long-lived token. */
 export async function aTarget(t: Test, env: Environment = {}): Promise<Target> {
-  const keyFolder = mkdtempSync(join(tmpdir(), 'latchkey-attack-'));
-  t.teardown(() => {
-    rmSync(keyFolder, { recursive: true });
-  });
+  const keyFolder = testFolder(t);
   const [pem, refreshSecret] = [KEYS.ES256(), aSecret()];
   writeFileSync(join(keyFolder, '0001.pem'), pem);
   const keys = {
@@ -42,12 +39,7 @@ export async function aTarget(t: Test, env: Environment = {}): Promise<Target> {
   const url = await app.app.listen({ port: 0 });
   const account = anAccount();
   const pair = await signUpOver(url, account);
-  const created = await fetch(`${url}/api/auth/llt`, {
-    method: 'POST',
-    headers: { ...bearer(pair.access_token), 'content-type': 'application/json' },
-    body: '{"device":"Kitchen tablet"}',
-  });
-  const llt = (await created.json()) as Target['llt'];
+  const llt = await createLongLivedOver(url, pair.access_token);
   const client = await aRegisteredService(app.databaseUrl, 'billing', RIGHTS);
   // The audience in the reference's example of an exchange.
   await aRegisteredService(app.databaseUrl, 'orders', [], 'orders');

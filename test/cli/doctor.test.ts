@@ -1,8 +1,8 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { runDoctor } from '../support/doctor.ts';
+import { testFolder } from '../support/folder.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
@@ -88,10 +88,7 @@ test('doctor exits with 1 if a check fails, and shows no secret', async (t) => {
 });
 
 test('doctor on a fresh machine names the embedded stores and leaves no files behind', async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-doctor-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = testFolder(t);
   const { code, findings } = await runDoctor({ DATA_DIR: join(folder, 'data') });
   t.equal(code, 0);
   t.match(findings, {

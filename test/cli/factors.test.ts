@@ -3,13 +3,13 @@ import { test, type Test } from 'tap';
 import { checkDatabase } from '../../src/doctor/database.ts';
 import { toBase32 } from '../../src/domain/factors/totp.ts';
 import { makeSecretBox, parseFactorKeys } from '../../src/infra/crypto/factor-keys.ts';
-import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { makeFactorStore } from '../../src/infra/postgres/factor-store.ts';
 import { buildTestApp } from '../support/app.ts';
 import { anAccount, call, createLongLived, logIn, signUp, verify } from '../support/client.ts';
 import { aConfig, byCheck } from '../support/doctor.ts';
 import { aFactor, anApp, loginTokenOf, secondStep } from '../support/factors.ts';
 import { latchkey } from '../support/latchkey.ts';
+import { openPostgres } from '../support/open-postgres.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { sql } from '../support/sql.ts';
 import { cheapHashes, IMPORTED_PASSWORD, usersFile, type UserLine } from '../support/users-file.ts';
@@ -34,8 +34,7 @@ async function withSecrets(t: Test, secrets: readonly Buffer[]) {
   );
   const imported = await latchkey(['user', 'import', file], { DATABASE_URL, FACTOR_KEYS: OLD });
   t.equal(imported.code, 0, imported.stderr);
-  const postgres = makePostgres({ url: DATABASE_URL, pool: 1, timeout: 5000, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url: DATABASE_URL });
   const store = makeFactorStore(postgres.prisma);
   const users = await sql<{ id: string }>(DATABASE_URL, 'SELECT id FROM users ORDER BY id');
   const read = (keys: string) =>

@@ -1,5 +1,4 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { parseArguments, UsageError } from '../../src/cli/arguments.ts';
@@ -7,11 +6,12 @@ import { CommandError } from '../../src/cli/command.ts';
 import { run } from '../../src/cli/keys.ts';
 import { reportKeys } from '../../src/doctor/key-report.ts';
 import { countLongLived } from '../../src/infra/postgres/key-records.ts';
-import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { buildTestApp } from '../support/app.ts';
 import { call, createLimited, createLongLived, signUp } from '../support/client.ts';
+import { testFolder } from '../support/folder.ts';
 import { aSecret, KEYS } from '../support/keys.ts';
 import { latchkey } from '../support/latchkey.ts';
+import { openPostgres } from '../support/open-postgres.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { sql } from '../support/sql.ts';
 import { until } from '../support/until.ts';
@@ -176,10 +176,7 @@ test('keys add refuses to run beside an unreadable file: replicas might not load
 
 test('keys add and retire change nothing in a mounted Secret, and say what to change there', async (t) => {
   // The unprivileged user must be able to enter this folder; the project's own folder may be closed to it.
-  const folder = mkdtempSync(join(tmpdir(), 'latchkey-keys-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = testFolder(t);
   const { keys, serve } = await aWorld(t, folder);
   writeFileSync(join(folder, '0001.pem'), KEYS.ES256());
   await serve();
@@ -234,8 +231,7 @@ test('good long-lived tokens are counted page by page, by their signing key', as
        CASE WHEN n % 11 = 0 THEN now() - interval '1 second' WHEN n % 2 = 0 THEN now() + interval '1 hour' END
      FROM generate_series(1, 100) AS n`,
   );
-  const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url });
   const good = Array.from({ length: 100 }, (_, i) => i + 1).filter((n) =>
     [5, 7, 11].every((of) => n % of !== 0),
   );

@@ -4,7 +4,7 @@ import { latchkey } from '../support/latchkey.ts';
 import { signUpOver, verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
-import { ready, startService } from '../support/service.ts';
+import { readyService } from '../support/service.ts';
 import { until } from '../support/until.ts';
 
 test(
@@ -15,8 +15,7 @@ test(
   async (t) => {
     const [{ url }, redis] = [await testDatabase(t), testRedis(t)];
     const stores = { DATABASE_URL: url, REDIS_URL: redis.url, REDIS_PREFIX: redis.prefix };
-    const service = await startService(t, stores);
-    await ready(service);
+    const service = await readyService(t, stores);
     const pair = await signUpOver(service.url);
     const recover = (...args: string[]) => latchkey(['recover', '--yes', '--end-all', ...args], stores);
 

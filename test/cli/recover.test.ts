@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { test, type Test } from 'tap';
 import { buildTestApp } from '../support/app.ts';
@@ -14,6 +11,7 @@ import {
   signUp,
   verify,
 } from '../support/client.ts';
+import { testFolder } from '../support/folder.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
 import { verifyEmail } from '../support/mails.ts';
@@ -32,10 +30,7 @@ import { planRecovery, readSkipIds, requireKnownEnds } from '../../src/cli/recov
 async function aRestorableService(t: Test) {
   const redis = testRedis(t);
   // All runs share these keys.
-  const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-recover-'));
-  t.teardown(() => {
-    rmSync(dataDir, { recursive: true });
-  });
+  const dataDir = testFolder(t);
   const { url } = await testDatabase(t);
   const name = new URL(url).pathname.slice(1);
   const env = { REDIS_URL: redis.url, REDIS_PREFIX: `${redis.prefix}x[?*]:`, DATA_DIR: dataDir };
@@ -79,11 +74,10 @@ async function aRestorableService(t: Test) {
     },
     /** The epoch of the feed, which a read begins if there is none. */
     feedEpoch: async () => {
-      const client = quietRedisClient({ url: redis.url, timeout: 5000 });
+      const client = quietRedisClient(t, { url: redis.url, timeout: 5000 });
       await client.connect();
       const options = { prefix: cli.REDIS_PREFIX, gate: openGate, observe: UNOBSERVED };
       const { epoch } = await makeRedisRevocationFeed(client, options).read(0, 1);
-      client.disconnect();
       return epoch;
     },
     emptyRedis: () => inRedis((client) => deleteKeys(client, redis.prefix)),

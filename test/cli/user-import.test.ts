@@ -12,6 +12,7 @@ import {
 import { join } from 'node:path';
 import { test } from 'tap';
 import type { Environment } from '../../src/config/config.ts';
+import { locksAwaited } from '../support/begun.ts';
 import { bareEnvironment } from '../support/environment.ts';
 import { testFolder } from '../support/folder.ts';
 import { latchkey } from '../support/latchkey.ts';
@@ -315,13 +316,7 @@ test('two imports of one file at once do not add an account twice, and one of th
     await client.query('BEGIN');
     await client.query('LOCK TABLE users IN ACCESS EXCLUSIVE MODE');
     const both = [1, 2].map(() => latchkey(['user', 'import', file, '--json'], { DATABASE_URL }));
-    await until(async () => {
-      const waiting = await sql(
-        DATABASE_URL,
-        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-      );
-      return waiting.length === 2;
-    });
+    await locksAwaited(DATABASE_URL, 2);
     await client.query('COMMIT');
     const [one, other] = await Promise.all(both);
     t.strictSame([one?.code, other?.code].sort(), [0, 1]);
@@ -340,13 +335,7 @@ test('a signup that takes a name between check and insert makes its line a refus
       "INSERT INTO users (username, username_skeleton, email, name, password_hash) VALUES ('ada', 'ada', 'a@b', 'A', '')",
     );
     const importing = latchkey(['user', 'import', file, '--json'], { DATABASE_URL });
-    await until(async () => {
-      const waiting = await sql(
-        DATABASE_URL,
-        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-      );
-      return waiting.length === 1;
-    });
+    await locksAwaited(DATABASE_URL);
     await client.query('COMMIT');
     const { stdout, stderr } = await importing;
     t.equal(stdout, '{"imported":1,"refused":1,"skipped":0}\n');

@@ -1,12 +1,12 @@
 import { test } from 'tap';
 import { buildTestApp } from '../support/app.ts';
+import { locksAwaited } from '../support/begun.ts';
 import { anAccount, call, logIn, refresh, signUp } from '../support/client.ts';
 import { onAStoreWithEachLasting } from '../support/lasting.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
 import { refused } from '../support/problem.ts';
 import { testRecords } from '../support/records.ts';
-import { until } from '../support/until.ts';
 import { ROOM } from '../support/token.ts';
 
 onAStoreWithEachLasting('user disable ends the user’s tokens and blocks logins', async (t, env, lasting) => {
@@ -54,14 +54,7 @@ test('a login that races with a disable is ended by it or refused', async (t) =>
     await client.query('BEGIN');
     await client.query('SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE', [userId]);
     const disabling = latchkey(['user', 'disable', username, '--json'], { DATABASE_URL: url });
-    await until(() =>
-      withClient(url, async (look) => {
-        const waiting = await look.query(
-          "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-        );
-        return waiting.rowCount === 1;
-      }),
-    );
+    await locksAwaited(url);
     await client.query(
       "INSERT INTO tokens (user_id, type, name, created_at, latest) VALUES ($1, 'session', 'racing', now(), $2)",
       [userId, Date.now() * 1000],

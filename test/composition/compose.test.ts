@@ -1,9 +1,9 @@
 import { pino } from 'pino';
 import { test } from 'tap';
 import { makeServices } from '../../src/composition/compose.ts';
-import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
 import { fakeIssuer, SUBJECT } from '../support/fake-issuer.ts';
+import { openPostgres } from '../support/open-postgres.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { aRegisteredService, withRegistry } from '../support/registered-service.ts';
 import { UNOBSERVED } from '../support/unobserved.ts';
@@ -17,8 +17,7 @@ test('clients are loaded every 2 seconds, and the keys of their issuers every 5 
   await withRegistry(url, (registry) =>
     registry.trust('shop', { issuer: issuer.url, subject: SUBJECT }, null),
   );
-  const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url });
   const work = new Map<number, () => unknown>();
   const { checkAssertion } = makeServices({
     issuer: audience,

@@ -1,16 +1,7 @@
 import { rootCertificates } from 'node:tls';
 import { test } from 'tap';
-import { ConfigError, loadConfig, type Environment } from '../../src/config/config.ts';
-
-function problemsOf(env: Environment): readonly string[] {
-  try {
-    loadConfig(env, 64 * 1024 ** 3);
-    return [];
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems;
-    throw error;
-  }
-}
+import { loadConfig, type Environment } from '../../src/config/config.ts';
+import { problemsOf } from '../support/config-problems.ts';
 
 const [CA = ''] = rootCertificates;
 

@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { chmodSync, readFileSync } from 'node:fs';
-import net from 'node:net';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { prismaLock } from '../../src/infra/postgres/migrate.ts';
@@ -31,8 +29,8 @@ import { until } from '../support/until.ts';
 const ROOT = new URL('../../../', import.meta.url).pathname;
 const IMAGE = 'localhost/latchkey:test';
 const MIGRATE = ['node', 'dist/src/cli.js', 'migrate'];
-/** Seconds; less than the time after which the service is killed, with a margin for a busy machine. */
-const [SHUTDOWN_TIMEOUT, KILL_AFTER] = [5, 60];
+/** Seconds, for a busy machine. */
+const KILL_AFTER = 60;
 
 const skip = toolsMissing(...CONTAINER_TOOLS) || redisMissing;
 
@@ -54,8 +52,6 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
     REFRESH_TOKEN_SECRET_FILE: '/run/keys/refresh-token-secret',
     ISSUER: 'https://auth.example.com',
     DRAIN_DELAY: '1',
-    SHUTDOWN_TIMEOUT: String(SHUTDOWN_TIMEOUT),
-    REQUEST_TIMEOUT: '120',
   };
   const keys = ['--volume', `${keyFolder(t)}:/run/keys:ro`];
 
@@ -211,23 +207,6 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
       });
       t.equal(await stopContainer(engine, id, KILL_AFTER), 0);
     }
-  });
-
-  await t.test('ends within SHUTDOWN_TIMEOUT even with a client connected', async (t) => {
-    const id = await startContainer(t, engine, env, keys);
-    await containerReady(engine, id, opsPort);
-    // A request that never completes; without SHUTDOWN_TIMEOUT its connection would last until REQUEST_TIMEOUT.
-    const endless = net.connect(port, '127.0.0.1');
-    endless.on('error', () => undefined);
-    await once(endless, 'connect');
-    endless.write(
-      'POST /api/auth HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{',
-    );
-    const closed = once(endless, 'close');
-
-    t.equal(await stopContainer(engine, id, KILL_AFTER), 0);
-    t.match((await engine.podman('logs', id)).output, '"msg":"stopped"');
-    await closed;
   });
 
   await t.test('runs as in compose.yaml, with keys in a volume that outlive the container', async (t) => {

@@ -12,10 +12,10 @@ import { freePort } from '../support/free-port.ts';
 import { startHttpHaproxy } from '../support/haproxy.ts';
 import { aSecret, KEYS } from '../support/keys.ts';
 import { readBlocks } from '../support/markdown.ts';
-import { logOutOver, signUpOver } from '../support/over-http.ts';
+import { createLongLivedOver, logOutOver, signUpOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { aRegisteredService } from '../support/registered-service.ts';
-import { ready, startService } from '../support/service.ts';
+import { readyService } from '../support/service.ts';
 import { forge } from '../support/tokens.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
@@ -33,7 +33,7 @@ test(
     const { url: DATABASE_URL } = await testDatabase(t);
     const port = await freePort();
     const issuer = `http://127.0.0.1:${port}`;
-    const service = await startService(t, {
+    await readyService(t, {
       DATABASE_URL,
       SIGNING_KEYS_DIR: folder,
       KEY_PUBLISH_LEAD: '0',
@@ -41,7 +41,6 @@ test(
       ISSUER: issuer,
       PORT: String(port),
     });
-    await ready(service);
     const client = await aRegisteredService(DATABASE_URL, 'orders', ['introspect'], 'orders');
     const documented = (language: string) => {
       const blocks = readBlocks(readDocument('docs/integrating/proxies.md'));
@@ -75,10 +74,7 @@ test(
       headers: bearer(access),
       body: new URLSearchParams(exchangeForm(access, 'orders')),
     });
-    const { longlived_token: llt = '' } = await post('/api/auth/llt', {
-      headers: { ...bearer(access), 'content-type': 'application/json' },
-      body: '{"device":"Kitchen tablet"}',
-    });
+    const { longlived_token: llt } = await createLongLivedOver(issuer, access);
     const { token: limited = '' } = await post('/api/user/tokens', {
       headers: { ...bearer(access), 'content-type': 'application/json' },
       body: '{"name":"Orders report","scopes":["orders:read"],"audience":"orders"}',

@@ -6,19 +6,16 @@ import { anAccount, bearer } from '../support/client.ts';
 import { startDeployedNginx, startTwoReplicaNginx } from '../support/deployed-nginx.ts';
 import { logLines } from '../support/log-lines.ts';
 import { signUpOver, sixOperationsOver } from '../support/over-http.ts';
-import { testDatabase } from '../support/postgres.ts';
-import { ready, startService } from '../support/service.ts';
+import { readyService } from '../support/service.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
 
 test('nginx in front', { skip: toolsMissing('bash', 'nginx') }, async (t) => {
-  const service = await startService(t, {
-    DATABASE_URL: (await testDatabase(t)).url,
+  const service = await readyService(t, {
     TRUST_PROXY: 'loopback',
     // One of these addresses is for the six operations.
     RATE_LIMIT_LOGIN: '2/600',
   });
-  await ready(service);
   const seen: Seen[] = [];
   const upstreams = (app: string) => ({ 'http://latchkey:3000': service.url, 'http://app:8081': app });
   const nginx = await startDeployedNginx(t, 'nginx.conf', upstreams(await startApplication(t, seen)));

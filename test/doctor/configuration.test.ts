@@ -1,10 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { checkConfiguration, checkMemory, checkNode } from '../../src/doctor/configuration.ts';
 import { generateSigningKey } from '../../src/infra/crypto/keys.ts';
 import { aConfig } from '../support/doctor.ts';
+import { testFolder } from '../support/folder.ts';
 
 test('every problem is a finding, without the value', (t) => {
   const { config, findings } = checkConfiguration({ PORT: 'sesame', REDIS_URL: 'http://ada:sesame@host' });
@@ -33,10 +33,7 @@ test('warns if the drain leaves no time for requests', (t) => {
 });
 
 test('warns about production without TLS, once per variable', (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'latchkey-doctor-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = testFolder(t);
   writeFileSync(join(folder, '0001.pem'), generateSigningKey());
   const { findings } = checkConfiguration({
     NODE_ENV: 'production',

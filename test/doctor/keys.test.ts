@@ -1,20 +1,12 @@
 import { spawnSync } from 'node:child_process';
-import {
-  chmodSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { test, type Test } from 'tap';
 import { checkKeys } from '../../src/doctor/keys.ts';
 import { aConfig, byCheck } from '../support/doctor.ts';
+import { testFolder } from '../support/folder.ts';
 import { aSecret, KEYS } from '../support/keys.ts';
 import { toolsMissing } from '../support/tools.ts';
 
@@ -22,10 +14,7 @@ const DAY = 86_400_000;
 
 /** A folder with two signing keys and a refresh secret, `days` old, readable only by their owner. */
 function keys(t: Test, days: number) {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-doctor-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = testFolder(t);
   const files = {
     old: join(folder, '0001.pem'),
     signing: join(folder, '0002.pem'),
@@ -130,10 +119,7 @@ test(
   'the doctor accepts the files that the commands of docs/keys.md create',
   { skip: toolsMissing('bash', 'openssl') },
   (t) => {
-    const folder = mkdtempSync(join(tmpdir(), 'lk-doctor-'));
-    t.teardown(() => {
-      rmSync(folder, { recursive: true });
-    });
+    const folder = testFolder(t);
     const [commands = ''] = /(?<=```sh\n).*?(?=```)/s.exec(readFileSync('docs/keys.md', 'utf8')) ?? [];
     const made = spawnSync('bash', ['-euc', `umask 022\n${commands}`], { cwd: folder, encoding: 'utf8' });
     t.equal(made.status, 0, made.stderr);
@@ -151,10 +137,7 @@ test(
 );
 
 test('the doctor does not create missing keys', (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-doctor-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = testFolder(t);
   const DATA_DIR = join(folder, 'data');
   const findings = () => byCheck(checkKeys(aConfig({ DATA_DIR }), {}, Date.now()));
   t.match(findings(), {

@@ -4,16 +4,24 @@ import { createVerifier, type VerifierError } from '@latchkey/verifier';
 import { test, type Test } from 'tap';
 import { agentIsReady, startAgent, type Agent } from '../../packages/agent/test/agent.ts';
 import type { Environment } from '../../src/config/config.ts';
+import { exchangeForm } from '../support/audiences.ts';
 import { basic } from '../support/registered-service.ts';
 import { anAccount, bearer, type Pair } from '../support/client.ts';
 import { valueOf } from '../support/exposition.ts';
 import { freePort } from '../support/free-port.ts';
 import { latchkey } from '../support/latchkey.ts';
-import { createLimitedOver, logOutOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
+import {
+  createLimitedOver,
+  createLongLivedOver,
+  logOutOver,
+  refreshOver,
+  signUpOver,
+  verifyOver,
+} from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { answersIn, exchange } from '../support/raw.ts';
 import { aReset } from '../support/resets.ts';
-import { ready, startService } from '../support/service.ts';
+import { readyService } from '../support/service.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 
@@ -21,12 +29,8 @@ import '../support/watch-leaks.ts';
 async function aWorld(t: Test, settings: Environment = {}) {
   const { url: DATABASE_URL } = await testDatabase(t);
   const url = `http://127.0.0.1:${await freePort()}`;
-  const start = async () => {
-    const own = { DATABASE_URL, PORT: new URL(url).port, ISSUER: url };
-    const service = await startService(t, { ...own, ...settings });
-    await ready(service);
-    return service;
-  };
+  const own = { DATABASE_URL, PORT: new URL(url).port, ISSUER: url };
+  const start = () => readyService(t, { ...own, ...settings });
   const first = await start();
   const create = async (name: string, ...options: string[]) => {
     const { stdout } = await latchkey(['client', 'create', name, '--json', ...options], { DATABASE_URL });
@@ -51,28 +55,15 @@ test('the agent answers as Latchkey does', async (t) => {
   const { url, env, client, create } = await aWorld(t);
   const agent = await startAgent(t, env);
   await agentIsReady(agent);
-  const post = async (path: string, token: string, form: Record<string, string> = {}, json?: object) => {
-    const body = json ? JSON.stringify(json) : new URLSearchParams(form);
-    const headers = { ...bearer(token), ...(json && { 'content-type': 'application/json' }) };
-    return (await (await fetch(url + path, { method: 'POST', headers, body })).json()) as Record<
-      string,
-      string
-    >;
-  };
   const [pair, ended] = [await signUpOver(url), await signUpOver(url)];
-  const { longlived_token: llt = '' } = await post(
-    '/api/auth/llt',
-    pair.access_token,
-    {},
-    { device: 'tablet' },
-  );
+  const { longlived_token: llt } = await createLongLivedOver(url, pair.access_token);
   await create('orders', '--audience', 'orders');
-  const { access_token: exchanged = '' } = await post('/api/auth/token', pair.access_token, {
-    grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
-    subject_token: pair.access_token,
-    subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
-    audience: 'orders',
+  const exchange = await fetch(`${url}/api/auth/token`, {
+    method: 'POST',
+    headers: bearer(pair.access_token),
+    body: new URLSearchParams(exchangeForm(pair.access_token, 'orders')),
   });
+  const { access_token: exchanged = '' } = (await exchange.json()) as Record<string, string>;
   t.match(exchanged, /^ey/);
   const good = pair.access_token;
   await logOutOver(url, ended.access_token);

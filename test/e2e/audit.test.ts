@@ -8,7 +8,7 @@ import { anAccount, bearer, type Pair } from '../support/client.ts';
 import { bareEnvironment } from '../support/environment.ts';
 import { logLines } from '../support/log-lines.ts';
 import { testDatabase } from '../support/postgres.ts';
-import { failedStart, ready, startService, type Service } from '../support/service.ts';
+import { failedStart, readyService, type Service } from '../support/service.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 
@@ -47,14 +47,13 @@ test('the runbook leads from a theft to both addresses and the user, by the audi
   const { url: DATABASE_URL } = await testDatabase(t);
   const folder = t.testdir({});
   const AUDIT = join(folder, 'audit.jsonl');
-  const service = await startService(t, {
+  const service = await readyService(t, {
     DATABASE_URL,
     AUDIT_LOG: `file:${AUDIT}`,
     LOG_LEVEL: 'info',
     TRUST_PROXY: 'loopback',
     REFRESH_RETRY_WINDOW: '0',
   });
-  await ready(service);
   const bystander = await send(service, 'POST /api/auth/signup', '192.0.2.200', { body: anAccount() });
   t.equal(bystander.status, 200);
   const account = anAccount();
@@ -100,9 +99,7 @@ test('the runbook leads from a theft to both addresses and the user, by the audi
 });
 
 test('the trail goes to standard output at any LOG_LEVEL, and a reader that is gone refuses no request', async (t) => {
-  const { url: DATABASE_URL } = await testDatabase(t);
-  const service = await startService(t, { DATABASE_URL, LOG_LEVEL: 'info' });
-  await ready(service);
+  const service = await readyService(t, { LOG_LEVEL: 'info' });
   const level = await fetch(`${service.opsUrl}/log-level/warn`, { method: 'PUT' });
   t.equal(level.status, 200);
   t.equal((await send(service, 'POST /api/auth/signup', OWNER, { body: anAccount() })).status, 200);

@@ -7,10 +7,9 @@ import { anApp } from '../support/factors.ts';
 import { freePort } from '../support/free-port.ts';
 import { listen } from '../support/listen.ts';
 import { logLines } from '../support/log-lines.ts';
-import { signUpOver, verifyOver } from '../support/over-http.ts';
-import { testDatabase } from '../support/postgres.ts';
+import { logInOver, signUpOver, verifyOver } from '../support/over-http.ts';
 import { answersHttp, startServerProcess } from '../support/server-process.ts';
-import { ready, startService, type Service } from '../support/service.ts';
+import { readyService, type Service } from '../support/service.ts';
 import '../support/watch-leaks.ts';
 
 const ORIGIN = 'https://shop.example';
@@ -18,9 +17,7 @@ const PROGRAM = join(ROOT, 'examples/bff/server.mjs');
 const FACTOR_KEYS = Buffer.alloc(32, 1).toString('base64url');
 
 test('the backend-for-frontend of examples/bff', async (t) => {
-  const { url: DATABASE_URL } = await testDatabase(t);
-  const service = await startService(t, { DATABASE_URL, FACTOR_KEYS, TRUST_PROXY: 'loopback' });
-  await ready(service);
+  const service = await readyService(t, { FACTOR_KEYS, TRUST_PROXY: 'loopback' });
   const network = await aNetwork(t, service.url);
   const port = await freePort();
   const url = `http://localhost:${port}`;
@@ -297,11 +294,7 @@ function forward(
 }
 
 async function endAll({ url }: Service, { username, password }: { username: string; password: string }) {
-  const response = await fetch(`${url}/api/auth`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ username, password }),
-  });
+  const response = await logInOver(url, username, password);
   const { access_token: access } = (await response.json()) as Pair;
   await fetch(`${url}/api/user/tokens`, { method: 'DELETE', headers: { authorization: `Bearer ${access}` } });
 }

@@ -1,11 +1,11 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { generateSigningKey } from '../../src/infra/crypto/keys.ts';
 import { goThrough } from '../support/all-operations.ts';
 import { runDoctor } from '../support/doctor.ts';
+import { testFolder } from '../support/folder.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { logLines } from '../support/log-lines.ts';
 import { CHANGED, HARMLESS, makeOwnRole } from '../support/own-role.ts';
@@ -14,7 +14,7 @@ import { failedStart, startService } from '../support/service.ts';
 import '../support/watch-leaks.ts';
 
 test('a bad configuration ends the start with every problem, exit code 1 and no stack', async (t) => {
-  const { code, stdout, stderr } = await failedStart(t, {
+  const env = {
     PORT: '70000',
     DATABASE_URL: 'mysql://ada:hunter2@localhost/x',
     REDIS_URL: 'hunter2',
@@ -24,18 +24,11 @@ test('a bad configuration ends the start with every problem, exit code 1 and no 
     LOG_LEVEL: 'loud',
     RATE_LIMIT_LOGIN: 'many',
     ISSUER_FILE: '/nowhere/issuer',
-  });
+  };
+  const { code, stdout, stderr } = await failedStart(t, env);
   t.equal(code, 1);
   t.equal(stdout, '');
-  const names = [
-    'PORT',
-    'DATABASE_URL',
-    'REDIS_URL',
-    'REFRESH_TOKEN_SECRET',
-    'SIGNING_KEYS_DIR',
-    'TRUST_PROXY',
-  ];
-  for (const name of [...names, 'LOG_LEVEL', 'RATE_LIMIT_LOGIN', 'ISSUER_FILE']) t.match(stderr, `- ${name}`);
+  for (const name of Object.keys(env)) t.match(stderr, `- ${name}`);
   t.notMatch(stderr, /^\s+at /m, 'no stack');
   t.notMatch(stderr, 'hunter2', 'no secret');
 });
@@ -96,10 +89,7 @@ test('a port already in use ends the start with the setting and the process, and
 
 test('an unusable signing key ends the start in one line', async (t) => {
   const { url } = await testDatabase(t);
-  const folder = mkdtempSync(join(tmpdir(), 'latchkey-e2e-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = testFolder(t);
   mkdirSync(join(folder, 'keys/2027.pem'), { recursive: true });
   const { code, stderr } = await failedStart(t, { DATABASE_URL: url, DATA_DIR: folder });
   t.equal(code, 1);
@@ -108,10 +98,7 @@ test('an unusable signing key ends the start in one line', async (t) => {
 
 test('an unusable data folder ends the start in one line', async (t) => {
   const { url } = await testDatabase(t);
-  const folder = mkdtempSync(join(tmpdir(), 'latchkey-e2e-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = testFolder(t);
   const file = join(folder, 'file');
   writeFileSync(file, '');
   for (const env of [{}, { DATABASE_URL: url }]) {
@@ -124,10 +111,7 @@ test('an unusable data folder ends the start in one line', async (t) => {
 
 test('production without TLS warns at startup, and shows no secret', async (t) => {
   const { url } = await testDatabase(t);
-  const folder = mkdtempSync(join(tmpdir(), 'latchkey-e2e-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = testFolder(t);
   writeFileSync(join(folder, '0001.pem'), generateSigningKey());
   const service = await startService(t, {
     NODE_ENV: 'production',

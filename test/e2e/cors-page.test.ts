@@ -7,8 +7,7 @@ import { startDeployedCaddy } from '../support/deployed-caddy.ts';
 import { startDeployedNginx } from '../support/deployed-nginx.ts';
 import { listen } from '../support/listen.ts';
 import { signUpOver, verifyOver } from '../support/over-http.ts';
-import { testDatabase } from '../support/postgres.ts';
-import { ready, startService } from '../support/service.ts';
+import { readyService } from '../support/service.ts';
 import { toolsMissing } from '../support/tools.ts';
 import '../support/watch-leaks.ts';
 
@@ -44,13 +43,10 @@ const SCRIPT = `async ([url, account]) => {
 
 test('a page of another origin, in Chromium', { skip: chromiumMissing }, async (t) => {
   const [listed, other] = [await aSite(t), await aSite(t)];
-  const { url: DATABASE_URL } = await testDatabase(t);
-  const service = await startService(t, {
-    DATABASE_URL,
+  const service = await readyService(t, {
     CORS_ORIGINS: `https://app.example,${listed}`,
     RATE_LIMIT_SIGNUP: '2/600',
   });
-  await ready(service);
   t.equal(await verifyOver(service.url, (await signUpOver(service.url)).access_token), 200);
   const failed = 'TypeError: Failed to fetch';
 
@@ -100,9 +96,7 @@ for (const name of ['nginx', 'Caddy'] as const)
     { skip: chromiumMissing || toolsMissing('bash', name.toLowerCase()) },
     async (t) => {
       const origin = await aSite(t);
-      const { url: DATABASE_URL } = await testDatabase(t);
-      const service = await startService(t, { DATABASE_URL, CORS_ORIGINS: origin, TRUST_PROXY: 'loopback' });
-      await ready(service);
+      const service = await readyService(t, { CORS_ORIGINS: origin, TRUST_PROXY: 'loopback' });
       const sent: string[] = [];
       const app = await listen(t, http.createServer(anApplicationFor(origin, sent)));
       const withPages = (text: string) => text.replaceAll('#cors ', '');

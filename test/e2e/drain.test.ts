@@ -4,7 +4,7 @@ import { signUpOver } from '../support/over-http.ts';
 import { faultProxy } from '../support/fault-proxy.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { answersIn } from '../support/raw.ts';
-import { ready, startService, type Service } from '../support/service.ts';
+import { readyService, startService, type Service } from '../support/service.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 
@@ -15,9 +15,7 @@ const SLOW_POST = [
 ] as const;
 
 test('after SIGTERM the service is not ready, serves on, finishes requests in flight and exits with 0', async (t) => {
-  const { url } = await testDatabase(t);
-  const service = await startService(t, { DATABASE_URL: url, DRAIN_DELAY: '2' });
-  await ready(service);
+  const service = await readyService(t, { DRAIN_DELAY: '2' });
   const { access_token: token } = await signUpOver(service.url);
   const before = await fetch(`${service.url}/api/user`, { headers: { authorization: `Bearer ${token}` } });
   t.not(before.headers.get('connection'), 'close');
@@ -44,13 +42,7 @@ test('after SIGTERM the service is not ready, serves on, finishes requests in fl
 });
 
 test('an idle connection does not delay the exit', async (t) => {
-  const { url } = await testDatabase(t);
-  const service = await startService(t, {
-    DATABASE_URL: url,
-    SHUTDOWN_TIMEOUT: '600',
-    REQUEST_TIMEOUT: '120',
-  });
-  await ready(service);
+  const service = await readyService(t, { SHUTDOWN_TIMEOUT: '600', REQUEST_TIMEOUT: '120' });
   const idle = open(service, 'GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n');
   await until(() => idle.received().includes('not_found'));
   t.equal(await service.stop(), 0);
@@ -58,10 +50,7 @@ test('an idle connection does not delay the exit', async (t) => {
 });
 
 test('a connection that a client opened in advance does not delay the exit', async (t) => {
-  const { url } = await testDatabase(t);
-  const settings = { DATABASE_URL: url, SHUTDOWN_TIMEOUT: '600', REQUEST_TIMEOUT: '120' };
-  const service = await startService(t, settings);
-  await ready(service);
+  const service = await readyService(t, { SHUTDOWN_TIMEOUT: '600', REQUEST_TIMEOUT: '120' });
   const unused = [open(service, ''), open({ ...service, url: service.opsUrl }, '')];
   await until(() => unused.every((each) => each.isOpen()));
   t.equal(await service.stop(), 0);
@@ -69,10 +58,7 @@ test('a connection that a client opened in advance does not delay the exit', asy
 });
 
 test('SHUTDOWN_TIMEOUT cuts a request that never completes', async (t) => {
-  const { url } = await testDatabase(t);
-  const settings = { DATABASE_URL: url, SHUTDOWN_TIMEOUT: '1', REQUEST_TIMEOUT: '120' };
-  const service = await startService(t, settings);
-  await ready(service);
+  const service = await readyService(t, { SHUTDOWN_TIMEOUT: '1', REQUEST_TIMEOUT: '120' });
   const stuck = open(service, SLOW_POST[0] + SLOW_POST[1]);
   await until(() => stuck.isOpen());
   t.equal(await service.stop(), 0);
@@ -83,8 +69,7 @@ test('SHUTDOWN_TIMEOUT cuts a request that waits for a hanging store', async (t)
   const { url } = await testDatabase(t);
   const proxy = await faultProxy(t, url);
   const settings = { DATABASE_URL: proxy.url, SHUTDOWN_TIMEOUT: '1', DATABASE_TIMEOUT: '60000' };
-  const service = await startService(t, settings);
-  await ready(service);
+  const service = await readyService(t, settings);
   proxy.set('hang');
   const stuck = open(service, SLOW_POST.join(''));
   await until(() => stuck.isOpen());

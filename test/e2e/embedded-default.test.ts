@@ -1,19 +1,14 @@
 // suite: core
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'tap';
 import { anAccount } from '../support/client.ts';
+import { testFolder } from '../support/folder.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { logInOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
 import { failedStart, ready, startService } from '../support/service.ts';
 import '../support/watch-leaks.ts';
 
 test('the embedded default keeps its data, and cannot be started twice', async (t) => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-e2e-'));
-  t.teardown(() => {
-    rmSync(dataDir, { recursive: true, force: true });
-  });
+  const dataDir = testFolder(t);
   const first = await startService(t, { DATA_DIR: dataDir });
   await ready(first);
   const account = anAccount();
@@ -35,10 +30,7 @@ test('the embedded default keeps its data, and cannot be started twice', async (
 });
 
 test('operators’ commands work on the embedded default, with and without a running service', async (t) => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-e2e-'));
-  t.teardown(() => {
-    rmSync(dataDir, { recursive: true, force: true });
-  });
+  const dataDir = testFolder(t);
   const env = { DATA_DIR: dataDir };
   t.match(await latchkey(['client', 'list'], env), { code: 0, stdout: 'there are no clients\n', stderr: '' });
   const service = await startService(t, env);

@@ -1,9 +1,8 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readdirSync } from 'node:fs';
 import { test, type Test } from 'tap';
 import { startApache } from '../support/apache.ts';
 import { bearer, claimsOf, headerOf, type Pair } from '../support/client.ts';
+import { testFolder } from '../support/folder.ts';
 import { aSecret } from '../support/keys.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
@@ -22,10 +21,7 @@ const AUDIENCE = 'shop';
 
 /** A service on a key folder that `latchkey keys add` created. */
 async function aService(t: Test) {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-rotation-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const folder = testFolder(t);
   const { url: DATABASE_URL } = await testDatabase(t);
   const port = await freePort();
   const issuer = `http://127.0.0.1:${port}`;

@@ -12,7 +12,7 @@ import { leakWatch } from '../support/leaks/leak-watch.ts';
 import { packedLoad } from '../support/packed-packages.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { aRegisteredService, basic } from '../support/registered-service.ts';
-import { ready, startService } from '../support/service.ts';
+import { readyService } from '../support/service.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
@@ -63,8 +63,7 @@ function readOr(read: (name: string) => string): string {
 /** A service, and how to register a client there. */
 async function aService(t: Test, env: Record<string, string> = {}) {
   const { url: DATABASE_URL } = await testDatabase(t);
-  const service = await startService(t, { DATABASE_URL, ...env });
-  await ready(service);
+  const service = await readyService(t, { DATABASE_URL, ...env });
   const register = async (name: string, rights: Right[]) => {
     const client = await aRegisteredService(DATABASE_URL, name, rights);
     const { serviceId: LATCHKEY_CLIENT_ID, secret: LATCHKEY_CLIENT_SECRET } = client;

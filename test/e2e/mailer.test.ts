@@ -10,7 +10,7 @@ import { letPass } from '../support/mails.ts';
 import { logInOver, signUpOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { aRegisteredService } from '../support/registered-service.ts';
-import { launchOf, ready, startService } from '../support/service.ts';
+import { launchOf, readyService } from '../support/service.ts';
 import { sql } from '../support/sql.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
@@ -33,8 +33,7 @@ test(
   async (t) => {
     const { url: DATABASE_URL } = await testDatabase(t);
     const env = { DATABASE_URL, TRUST_PROXY: 'loopback', EMAIL_VERIFICATION: 'true' };
-    const service = await startService(t, env);
-    await ready(service);
+    const service = await readyService(t, env);
     const { url } = await startDeployedNginx(t, 'nginx.conf', { 'http://latchkey:3000': service.url });
     // Users reach the service through it, so what they send shows there.
     leakWatch.watch('nginx', true).listensOn(url);

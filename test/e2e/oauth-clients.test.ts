@@ -9,7 +9,7 @@ import { bearer, claimsOf } from '../support/client.ts';
 import { freePort } from '../support/free-port.ts';
 import { signUpOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
-import { ready, startService } from '../support/service.ts';
+import { readyService } from '../support/service.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 
@@ -21,8 +21,7 @@ interface Registered {
 /** The running service, and a client registered by an operator. */
 async function aServiceWithClient(t: Test) {
   const { url: DATABASE_URL } = await testDatabase(t);
-  const service = await startService(t, { DATABASE_URL });
-  await ready(service);
+  const service = await readyService(t, { DATABASE_URL });
   const { stdout } = await latchkey(['client', 'create', 'billing', '--json'], { DATABASE_URL });
   return { url: service.url, DATABASE_URL, client: JSON.parse(stdout) as Registered };
 }
@@ -85,7 +84,7 @@ async function aServiceAtItsIssuer(t: Test) {
   const { url: DATABASE_URL } = await testDatabase(t);
   const port = await freePort();
   const issuer = `http://127.0.0.1:${port}`;
-  await ready(await startService(t, { DATABASE_URL, ISSUER: issuer, PORT: String(port) }));
+  await readyService(t, { DATABASE_URL, ISSUER: issuer, PORT: String(port) });
   const registered = async (...args: string[]) => {
     const { stdout } = await latchkey(['client', 'create', ...args, '--json'], { DATABASE_URL });
     return JSON.parse(stdout) as Registered;

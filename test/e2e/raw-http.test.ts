@@ -2,18 +2,15 @@ import { test, type Test } from 'tap';
 import type { ErrorCode } from '../../src/domain/errors.ts';
 import { anAccount } from '../support/client.ts';
 import { logLines } from '../support/log-lines.ts';
-import { testDatabase } from '../support/postgres.ts';
 import { assertProblem } from '../support/problem.ts';
 import { answersIn, exchange } from '../support/raw.ts';
-import { ready, startService, type Service } from '../support/service.ts';
+import { readyService, type Service } from '../support/service.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 
 /** What `inject` and `fetch` hide: malformed HTTP, and the bytes of answers. */
 test('over a raw socket', async (t) => {
-  const { url: databaseUrl } = await testDatabase(t);
-  const service = await startService(t, { DATABASE_URL: databaseUrl, REQUEST_TIMEOUT: '1' });
-  await ready(service);
+  const service = await readyService(t, { REQUEST_TIMEOUT: '1' });
   const { url } = service;
 
   const refusals: [title: string, bytes: string, status: number, code: ErrorCode][] = [

@@ -1,8 +1,6 @@
 import { test } from 'tap';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { claimsOf, type Pair } from '../support/client.ts';
+import { testFolder } from '../support/folder.ts';
 import { logOutOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
@@ -12,7 +10,7 @@ import '../support/watch-leaks.ts';
 test('two replicas on one PostgreSQL and Redis act as one service', { skip: redisMissing }, async (t) => {
   const { url } = await testDatabase(t);
   const redis = testRedis(t);
-  const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-replicas-'));
+  const dataDir = testFolder(t);
   const shared = {
     DATABASE_URL: url,
     REDIS_URL: redis.url,
@@ -22,9 +20,6 @@ test('two replicas on one PostgreSQL and Redis act as one service', { skip: redi
     RATE_LIMIT_SIGNUP: '6/600',
   };
   const [one, two] = [await startService(t, shared), await startService(t, shared)];
-  t.teardown(() => {
-    rmSync(dataDir, { recursive: true, force: true });
-  });
   await Promise.all([ready(one), ready(two)]);
 
   await t.test('the other replica refuses a session right after its logout', async (t) => {

@@ -9,9 +9,8 @@ import { ROOT } from '../support/documents.ts';
 import { anApp } from '../support/factors.ts';
 import { freePort } from '../support/free-port.ts';
 import { verifyOver } from '../support/over-http.ts';
-import { testDatabase } from '../support/postgres.ts';
 import { answersHttp, startServerProcess } from '../support/server-process.ts';
-import { ready, startService } from '../support/service.ts';
+import { readyService } from '../support/service.ts';
 import { eventually, until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 
@@ -25,14 +24,7 @@ const LLT = 'Long-lived token: Kitchen tablet End';
 
 /** Uses the page of examples/spa in two tabs like a person: by clicking, in a real browser. */
 test('the single-page app of examples/spa', { skip: chromiumMissing }, async (t) => {
-  const { url: DATABASE_URL } = await testDatabase(t);
-  const service = await startService(t, {
-    DATABASE_URL,
-    FACTOR_KEYS,
-    LLT_LOGIN_MAX_AGE,
-    TRUST_PROXY: 'loopback',
-  });
-  await ready(service);
+  const service = await readyService(t, { FACTOR_KEYS, LLT_LOGIN_MAX_AGE, TRUST_PROXY: 'loopback' });
   const url = await startExample(t, service.url);
   const { page, complaints } = await openPage(t, url);
   const account = anAccount({ name: HTML });

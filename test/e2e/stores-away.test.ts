@@ -83,11 +83,7 @@ test('with a schema older than the code the service is not ready and says what t
   const { code, status, checks } = await readiness(service);
   t.strictSame([code, status], [503, 'not ready']);
   t.match(checks.database, 'npm run migrate');
-  const response = await fetch(`${service.url}/api/auth`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ username: 'ada', password: 'analytical engine' }),
-  });
+  const response = await logInOver(service.url, 'ada', 'analytical engine');
   t.equal(response.status, 503);
   t.match(response.headers.get('retry-after'), /^[1-9]/);
   t.match(service.log(), /"msg":"PostgreSQL fails"/);

@@ -1,15 +1,12 @@
 import { test } from 'tap';
 import { anAccount } from '../support/client.ts';
+import { readyService } from '../support/service.ts';
 import { compileWithClient } from '../typed-client/generated-client.ts';
-import { testDatabase } from '../support/postgres.ts';
-import { ready, startService } from '../support/service.ts';
 import { MISTAKES, PROGRAM } from '../typed-client/user-program.ts';
 import '../support/watch-leaks.ts';
 
 test('a typed client that is generated from the document', async (t) => {
-  const { url: databaseUrl } = await testDatabase(t);
-  const service = await startService(t, { DATABASE_URL: databaseUrl });
-  await ready(service);
+  const service = await readyService(t);
   const run = await compileWithClient(t, service, PROGRAM, MISTAKES);
   t.match(await run([anAccount().username]), {
     user: Number,

@@ -9,7 +9,7 @@ import { logLines } from '../support/log-lines.ts';
 import { logOutOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
-import { ready, startService, type Service } from '../support/service.ts';
+import { ready, readyService, startService, type Service } from '../support/service.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
 
@@ -127,10 +127,8 @@ test(
   'a clock that only PostgreSQL contradicts refuses no token, stays ready, and recovers',
   skip,
   async (t) => {
-    const { url } = await testDatabase(t);
     const clock = movableClock(t);
-    const service = await startService(t, { DATABASE_URL: url, ...clock.env });
-    await ready(service);
+    const service = await readyService(t, clock.env);
     const { access_token: access } = await signUpOver(service.url);
     clock.ahead(1200);
     await until(async () => (await health(service)).clock !== 'ok');

@@ -3,12 +3,12 @@ import { test, type Test } from 'tap';
 import { testFolder } from '../support/folder.ts';
 import { bearer } from '../support/client.ts';
 import { aFeedClient, type FeedClient } from '../support/feed-reader.ts';
-import { latchkey } from '../support/latchkey.ts';
 import { startNginx } from '../support/nginx.ts';
 import { signUpOver } from '../support/over-http.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
 import { startSentinels } from '../support/redis-sentinel.ts';
 import { startRedis } from '../support/redis-server.ts';
+import { aRegisteredService, basic } from '../support/registered-service.ts';
 import { toolsMissing } from '../support/tools.ts';
 import type { Environment } from '../../src/config/config.ts';
 import { eventually } from '../support/until.ts';
@@ -43,7 +43,7 @@ async function startFeedWorld(t: Test, redis: Environment): Promise<FeedWorld> {
   const env = { DATABASE_URL: url, DATA_DIR: dataDir, REDIS_TIMEOUT: '2000', ...redis };
   const replicas = await Promise.all([1, 2, 3].map(() => startReplica(t, env)));
   for (const replica of replicas) await isReady(replica, PATIENCE);
-  const authorization = await aRegisteredService(url);
+  const { authorization } = basic(await aRegisteredService(url, 'reader'));
   const { access_token: token, user } = await signUpOver(replicas[0]?.url ?? '');
   const ids = await sessionsOf(url, user.id, COUNT);
   const ended: number[] = [];
@@ -126,16 +126,6 @@ function missingFrom(reader: Watched, ids: number[], userId?: number): Promise<s
       ? `${reader.name}: ${unknown.length} of ${ids.length} not known, ${isTold ? '' : 'no heartbeat'}`
       : null,
   );
-}
-
-async function aRegisteredService(databaseUrl: string): Promise<string> {
-  const { code, stdout, stderr } = await latchkey(['client', 'create', 'reader'], {
-    DATABASE_URL: databaseUrl,
-  });
-  if (code !== 0) throw new Error(stderr);
-  const id = /lkc_[\w-]+/.exec(stdout)?.[0];
-  const secret = /lks_[\w-]+/.exec(stdout)?.[0];
-  return `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`;
 }
 
 /** Sessions without use: each has only its record. */

@@ -3,11 +3,12 @@ import { Redis } from 'ioredis';
 import { test, type Test } from 'tap';
 import type { Environment } from '../../src/config/config.ts';
 import { checkDatabase } from '../../src/doctor/database.ts';
-import { anAccount, bearer, claimsOf, type Pair } from '../support/client.ts';
+import { anAccount, claimsOf, type Pair } from '../support/client.ts';
 import { aConfig, byCheck } from '../support/doctor.ts';
 import { testFolder } from '../support/folder.ts';
 import { latchkey } from '../support/latchkey.ts';
 import {
+  createLongLivedOver,
   logInOver,
   logOutOver,
   refreshOver,
@@ -105,14 +106,18 @@ async function keepsTheNewest(
   lag();
   const [newest, tokens] = await Promise.all([
     newcomers(url, 8),
-    Promise.all(holders.map(({ pair }) => acknowledged(() => createLongLivedOver(url, pair)))),
+    Promise.all(holders.map(({ pair }) => acknowledged(() => createLongLivedOver(url, pair.access_token)))),
   ]);
   await failOver();
   await world.recovered(20);
   const answers = async <Item>(items: Item[], ask: (item: Item) => Promise<number>) =>
     new Set(await Promise.all(items.map((item) => settled(() => ask(item)))));
   const all = new Set([200]);
-  t.strictSame(await answers(tokens, (token) => verifyOver(url, token)), all, 'long-lived tokens');
+  t.strictSame(
+    await answers(tokens, ({ longlived_token: token }) => verifyOver(url, token)),
+    all,
+    'long-lived tokens',
+  );
   t.strictSame(await answers(newest, ({ pair }) => refreshStatus(url, pair)), all, 'sessions');
   t.strictSame(await answers(newest, ({ account }) => logInStatus(url, account)), all, 'accounts');
 }
@@ -130,14 +135,14 @@ test(
     const owner = anAccount();
     const first = await signUpOver(service.url(), owner);
     const ended = await logIn(service.url(), owner);
-    const longLived = await createLongLivedOver(service.url(), first);
+    const { longlived_token: longLived } = await createLongLivedOver(service.url(), first.access_token);
     await postgres.caughtUp();
 
     postgres.setReplication('hang');
     t.equal(await logOutOver(service.url(), ended.access_token), 200, 'a logout that will be lost');
     const kept = (await (await refreshOver(service.url(), first.refresh_token)).json()) as Pair;
     const lostSession = await logIn(service.url(), owner);
-    const lostLongLived = await createLongLivedOver(service.url(), kept);
+    const { longlived_token: lostLongLived } = await createLongLivedOver(service.url(), kept.access_token);
     const lostUsers = await newcomers(service.url(), LOST);
     const lostPairs = [lostSession, ...lostUsers.map(({ pair }) => pair)];
 
@@ -289,16 +294,6 @@ async function logIn(url: string, { username, password }: Account): Promise<Pair
   const response = await logInOver(url, username, password);
   if (response.status !== 200) throw new Error(`no pair: ${response.status}`);
   return (await response.json()) as Pair;
-}
-
-async function createLongLivedOver(url: string, { access_token: token }: Pair): Promise<string> {
-  const response = await fetch(`${url}/api/auth/llt`, {
-    method: 'POST',
-    headers: { ...bearer(token), 'content-type': 'application/json' },
-    body: JSON.stringify({ device: 'Kitchen tablet' }),
-  });
-  if (response.status !== 200) throw new Error(`no long-lived token: ${response.status}`);
-  return ((await response.json()) as { longlived_token: string }).longlived_token;
 }
 
 const tokenIdOf = (token: string) => Number(claimsOf(token).sid);

@@ -6,9 +6,9 @@ import { test } from 'tap';
 import { PROBLEMS } from '../../src/http/problem.ts';
 import { testDatabase } from '../support/postgres.ts';
 import type { Document, JsonSchema, Operation, Response } from '../support/openapi.ts';
-import { ready, startService } from '../support/service.ts';
 import { RIGHTS } from '../../src/domain/rights.ts';
 import { aRegisteredService } from '../support/registered-service.ts';
+import { readyService } from '../support/service.ts';
 import { fuzz } from './fuzz.ts';
 import '../support/watch-leaks.ts';
 
@@ -32,8 +32,7 @@ const ENVIRONMENT = {
 test(`${COUNT} valid, invalid and hostile requests get documented answers`, async (t) => {
   t.comment(`FUZZ_SEED=${SEED}`);
   const { url: databaseUrl } = await testDatabase(t);
-  const service = await startService(t, { ...ENVIRONMENT, DATABASE_URL: databaseUrl });
-  await ready(service);
+  const service = await readyService(t, { ...ENVIRONMENT, DATABASE_URL: databaseUrl });
   const client = await aRegisteredService(databaseUrl, 'billing', RIGHTS);
   await aRegisteredService(databaseUrl, 'orders', [], 'orders');
   const document = JSON.parse(DOCUMENT) as Document;
@@ -52,8 +51,7 @@ test(`${COUNT} valid, invalid and hostile requests get documented answers`, asyn
 
 test('finds an undocumented answer', async (t) => {
   const { url: databaseUrl } = await testDatabase(t);
-  const service = await startService(t, { ...ENVIRONMENT, DATABASE_URL: databaseUrl });
-  await ready(service);
+  const service = await readyService(t, { ...ENVIRONMENT, DATABASE_URL: databaseUrl });
   const client = await aRegisteredService(databaseUrl, 'billing', RIGHTS);
   await aRegisteredService(databaseUrl, 'orders', [], 'orders');
   const mistakes: [name: string, found: RegExp, plant: (document: Document) => unknown][] = [

@@ -21,11 +21,8 @@ interface Run {
 /** @returns a function that gives each history its own session and clock. */
 async function open(t: Test, exact: boolean): Promise<(userId: number) => Promise<[Subjects, Clock]>> {
   const { url, prefix } = testRedis(t);
-  const redis = quietRedisClient({ url, timeout: 10_000 });
+  const redis = quietRedisClient(t, { url, timeout: 10_000 });
   await redis.connect();
-  t.teardown(() => {
-    redis.disconnect();
-  });
   if (exact) {
     const withClock = makeClockedRedis(redis);
     return (userId) => {

@@ -49,14 +49,8 @@ test('logout against exchange: a token that comes after the logout is not good',
 });
 
 test('logout against a use that rebuilds the session: the use comes too late', skip, async (t) => {
-  const { tokenStates, tokens, key, revoke, forgetEverything } = await raceWorld(t);
-  await forgetEverything();
-  const find = stopAfter((id: number) => tokens.find(id));
-  const readThrough = withReadThrough(tokenStates, {
-    tokens: { find: find.work },
-    clock: systemClock,
-    observe: UNOBSERVED,
-  });
+  const { key, revoke, rebuilding } = await raceWorld(t);
+  const { find, readThrough } = await rebuilding();
   const using = readThrough.checkAccess(key, ANY_GENERATION);
   await find.reached;
   t.equal(await revoke(key.userId, key.tokenId), true);

@@ -4,7 +4,6 @@ import { makeFinishEndings } from '../../src/domain/tokens/finish-endings.ts';
 import { makeLogOutEverywhere } from '../../src/domain/sessions/log-out-everywhere.ts';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import { makeWriteBehind } from '../../src/domain/tokens/write-behind.ts';
-import { withReadThrough } from '../../src/domain/tokens/read-through.ts';
 import type { TokenStore } from '../../src/domain/tokens/ports.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
 import { redisMissing } from '../support/redis.ts';
@@ -12,7 +11,6 @@ import { stopAfter } from '../support/stop-after.ts';
 import { aFeed } from '../support/feed.ts';
 import { aCaller } from '../support/caller.ts';
 import { duringUncommitted, raceWorld } from './world.ts';
-import { UNOBSERVED } from '../support/unobserved.ts';
 import { ROOM } from '../support/token.ts';
 
 const skip = { skip: redisMissing };
@@ -106,15 +104,8 @@ test('everywhere against refresh: a pair issued meanwhile ends with it', skip, a
 });
 
 test('everywhere against rebuild: a record read earlier is not put back', skip, async (t) => {
-  const { tokenStates, tokens, key, generation, asking, everywhere, forgetEverything, isRevoked } =
-    await world(t);
-  await forgetEverything();
-  const find = stopAfter((id: number) => tokens.find(id));
-  const readThrough = withReadThrough(tokenStates, {
-    tokens: { find: find.work },
-    clock: systemClock,
-    observe: UNOBSERVED,
-  });
+  const { key, generation, asking, everywhere, rebuilding, isRevoked } = await world(t);
+  const { find, readThrough } = await rebuilding();
   const verifying = readThrough.checkAccess(key, generation);
   await find.reached;
   t.equal(await everywhere().end(asking, false, NO_REQUEST), 1);

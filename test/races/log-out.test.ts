@@ -1,11 +1,9 @@
 import { test } from 'tap';
 import { makeRevokeTokens } from '../../src/domain/tokens/revoke.ts';
-import { withReadThrough } from '../../src/domain/tokens/read-through.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
 import { redisMissing } from '../support/redis.ts';
 import { stopAfter } from '../support/stop-after.ts';
 import { raceWorld } from './world.ts';
-import { UNOBSERVED } from '../support/unobserved.ts';
 
 const skip = { skip: redisMissing };
 
@@ -33,14 +31,8 @@ test('logout against refresh: a pair issued during the logout ends with it', ski
 });
 
 test('logout against refresh: a refresh that rebuilds the session comes too late', skip, async (t) => {
-  const { tokenStates, tokens, key, generation, revoke, forgetEverything } = await raceWorld(t);
-  await forgetEverything();
-  const find = stopAfter((id: number) => tokens.find(id));
-  const readThrough = withReadThrough(tokenStates, {
-    tokens: { find: find.work },
-    clock: systemClock,
-    observe: UNOBSERVED,
-  });
+  const { key, generation, revoke, rebuilding } = await raceWorld(t);
+  const { find, readThrough } = await rebuilding();
   const presented = { generation, elapsed: 0, window: 0, caller: 'home' };
   const refreshing = readThrough.rotate(key, presented);
   await find.reached;

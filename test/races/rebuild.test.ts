@@ -1,22 +1,12 @@
 import { test } from 'tap';
-import { withReadThrough } from '../../src/domain/tokens/read-through.ts';
-import { systemClock } from '../../src/runtime/system-clock.ts';
 import { redisMissing } from '../support/redis.ts';
-import { stopAfter } from '../support/stop-after.ts';
 import { raceWorld } from './world.ts';
-import { UNOBSERVED } from '../support/unobserved.ts';
 
 const skip = { skip: redisMissing };
 
 test('rebuild against revoke: a record read before the revocation is not put back', skip, async (t) => {
-  const { tokenStates, tokens, key, generation, revoke, forgetEverything, isRevoked } = await raceWorld(t);
-  await forgetEverything();
-  const find = stopAfter((id: number) => tokens.find(id));
-  const readThrough = withReadThrough(tokenStates, {
-    tokens: { find: find.work },
-    clock: systemClock,
-    observe: UNOBSERVED,
-  });
+  const { key, generation, revoke, rebuilding, isRevoked } = await raceWorld(t);
+  const { find, readThrough } = await rebuilding();
   const verifying = readThrough.checkAccess(key, generation);
   await find.reached;
   t.equal(await revoke(key.userId, key.tokenId), true);
@@ -26,14 +16,8 @@ test('rebuild against revoke: a record read before the revocation is not put bac
 });
 
 test('rebuild against rotate: a state older than the current one is not put back', skip, async (t) => {
-  const { tokenStates, tokens, key, generation, user, rotate, forgetEverything } = await raceWorld(t);
-  await forgetEverything();
-  const find = stopAfter((id: number) => tokens.find(id));
-  const readThrough = withReadThrough(tokenStates, {
-    tokens: { find: find.work },
-    clock: systemClock,
-    observe: UNOBSERVED,
-  });
+  const { tokenStates, tokens, key, generation, user, rotate, rebuilding } = await raceWorld(t);
+  const { find, readThrough } = await rebuilding();
   const verifying = readThrough.checkAccess(key, generation);
   await find.reached;
 

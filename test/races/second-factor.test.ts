@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { test, type Test } from 'tap';
 import { aManager, disableAccount, enableAccount, type Manager } from '../support/accounts.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
-import { aClient, begun } from '../support/begun.ts';
+import { aClient, begun, waitingForLocks } from '../support/begun.ts';
 import { anAccount, call, pairOf, signUp, verifyInScope, type Pair } from '../support/client.ts';
 import { aFactor, firstStep, secondStep, type TestFactor } from '../support/factors.ts';
 import { confirmApp, setUpApp } from '../support/own-factors.ts';
@@ -112,12 +112,7 @@ test('one code opens one session, on whichever replica', { skip: redisMissing },
       asked(secondStep(i % 2 === 0 ? one : two, { login_token, ...proof })),
     );
     // As many as the pools of both replicas let through.
-    await until(async () => {
-      const { rowCount } = await watch.query(
-        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-      );
-      return (rowCount ?? 0) >= Math.min(count, 4);
-    });
+    await until(async () => (await waitingForLocks(watch)) >= Math.min(count, 4));
     await locks.query('COMMIT');
     const answers = await Promise.all(attempts);
     t.equal(answers.filter(({ status }) => status === 200).length, 1);
@@ -184,10 +179,9 @@ test('a login goes on if Redis is emptied between its steps', { skip: redisMissi
   const wrong = () => secondStep(target, { login_token, code: 'wrong!' });
   t.equal((await wrong()).statusCode, 401);
   t.equal((await wrong()).statusCode, 429);
-  const redis = quietRedisClient({ url, timeout: 5000 });
+  const redis = quietRedisClient(t, { url, timeout: 5000 });
   await redis.connect();
   await deleteKeys(redis, prefix);
-  redis.disconnect();
   const { access_token: token } = pairOf(await secondStep(target, { login_token, code: factor.code() }));
   t.equal((await verifyInScope(target, token)).statusCode, 200);
 });

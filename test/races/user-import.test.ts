@@ -1,9 +1,9 @@
 import { test } from 'tap';
 import type { ImportedUser } from '../../src/domain/users/import-line.ts';
 import { makeSecretBox } from '../../src/infra/crypto/factor-keys.ts';
-import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { beginImport, importBatch } from '../../src/infra/postgres/user-imports.ts';
 import { aClient, begun } from '../support/begun.ts';
+import { openPostgres } from '../support/open-postgres.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { sql } from '../support/sql.ts';
 
@@ -24,8 +24,7 @@ const noKey = makeSecretBox([]);
 
 test('of two imports with one external id, the second refuses its line', async (t) => {
   const { url } = await testDatabase(t);
-  const postgres = makePostgres({ url, pool: 3, timeout: 5000, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url, pool: 3 });
   const [locks, watch] = [await aClient(t, url), await aClient(t, url)];
   const imports = await Promise.all(
     ['ada', 'bob'].map(async (username, file) => {

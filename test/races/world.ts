@@ -2,24 +2,23 @@ import type { TokenKey } from '../../src/domain/principal.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Test } from 'tap';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
+import { withReadThrough } from '../../src/domain/tokens/read-through.ts';
 import { makeRevokeTokens } from '../../src/domain/tokens/revoke.ts';
 import { makeRedisTokenStates } from '../../src/infra/redis/token-states.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
+import { locksAwaited } from '../support/begun.ts';
 import { withClient } from '../support/postgres.ts';
 import { testRecords } from '../support/records.ts';
 import { deleteKeys, openGate, quietRedisClient, testRedis } from '../support/redis.ts';
-import { until } from '../support/until.ts';
+import { stopAfter } from '../support/stop-after.ts';
 import { UNOBSERVED } from '../support/unobserved.ts';
 
 /** PostgreSQL and Redis, with one session in both. */
 export async function raceWorld(t: Test) {
   const records = await testRecords(t);
   const { url, prefix } = testRedis(t);
-  const redis = quietRedisClient({ url, timeout: 5000 });
+  const redis = quietRedisClient(t, { url, timeout: 5000 });
   await redis.connect();
-  t.teardown(() => {
-    redis.disconnect();
-  });
   const tokenStates = makeRedisTokenStates(redis, {
     prefix,
     cacheTtl: 3600,
@@ -49,6 +48,13 @@ export async function raceWorld(t: Test) {
       pause: sleep,
     }),
     forgetEverything: () => deleteKeys(redis, prefix),
+    /** Forgets everything. @returns checks that rebuild, and the look-up of the record, which stops. */
+    rebuilding: async () => {
+      await deleteKeys(redis, prefix);
+      const find = stopAfter((id: number) => tokens.find(id));
+      const ports = { tokens: { find: find.work }, clock: systemClock, observe: UNOBSERVED };
+      return { find, readThrough: withReadThrough(tokenStates, ports) };
+    },
     /** A refresh from another client long after the last one. */
     rotate: (from: number) =>
       tokenStates.rotate(key, { generation: from, elapsed: 0, window: 0, caller: 'other' }),
@@ -70,15 +76,8 @@ export async function duringUncommitted<Result>(
     await client.query('BEGIN');
     await client.query(statement);
     const running = work();
-    await until(() => withClient(url, isLockAwaited));
+    await locksAwaited(url);
     await client.query('COMMIT');
     return running;
   });
-}
-
-async function isLockAwaited(client: Parameters<Parameters<typeof withClient>[1]>[0]): Promise<boolean> {
-  const { rowCount } = await client.query(
-    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-  );
-  return rowCount !== 0;
 }

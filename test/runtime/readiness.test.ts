@@ -1,6 +1,7 @@
 import { test } from 'tap';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { makeReadiness } from '../../src/runtime/readiness.ts';
+import { openPostgres } from '../support/open-postgres.ts';
 import { makeOwnRole } from '../support/own-role.ts';
 import { testDatabase } from '../support/postgres.ts';
 
@@ -28,8 +29,7 @@ test('a full pool does not count as a database outage, and a wrong clock makes a
 
 test('a full Redis is named, and its replicas stay in use', async (t) => {
   const { url } = await testDatabase(t);
-  const postgres = makePostgres({ url, pool: 1, timeout: 60_000, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url, timeout: 60_000 });
   const readiness = makeReadiness({
     postgres,
     tokenStates,
@@ -43,26 +43,10 @@ test('a full Redis is named, and its replicas stay in use', async (t) => {
 test('settings of the database that only an administrator can mend are named', async (t) => {
   const { url, set } = await makeOwnRole(t);
   await set({ session_replication_role: 'replica' });
-  const postgres = makePostgres({ url, pool: 1, timeout: 60_000, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url, timeout: 60_000 });
   const readiness = makeReadiness({ postgres, tokenStates, clock: right, isDraining: () => false });
   t.match(await readiness(), {
     ready: false,
     checks: { database: /ALTER ROLE .* session_replication_role/ },
-  });
-});
-
-test('without its database the service is not ready', async (t) => {
-  const postgres = makePostgres({
-    url: 'postgres://unknown@127.0.0.1:1/none',
-    pool: 1,
-    timeout: 60_000,
-    observe: null,
-  });
-  t.teardown(() => postgres.close());
-  const readiness = makeReadiness({ postgres, tokenStates, clock: right, isDraining: () => false });
-  t.match(await readiness(), {
-    ready: false,
-    checks: { database: 'PostgreSQL fails (ECONNREFUSED)', sessions: 'ok' },
   });
 });

@@ -1,21 +1,12 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test, type Test } from 'tap';
 import { isAlive, onlyLinux, postmaster } from '../support/embedded.ts';
 import { bareEnvironment } from '../support/environment.ts';
+import { testFolder } from '../support/folder.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
 
@@ -142,7 +133,7 @@ function parentOf(pid: number): number {
  * names them; .ci/run installs them for real.
  */
 function withoutDevelopmentDependencies(t: Test): string {
-  const folder = temporaryFolder(t);
+  const folder = testFolder(t);
   const parts = [
     'package.json',
     'packages/agent/package.json',
@@ -171,17 +162,9 @@ function withoutDevelopmentDependencies(t: Test): string {
   return folder;
 }
 
-function temporaryFolder(t: Test): string {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-start-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-  });
-  return folder;
-}
-
 /** The project and its build in a new folder, without the checkout's `.data`. No build starts. */
 function aProject(t: Test, shell: string): string {
-  const folder = temporaryFolder(t);
+  const folder = testFolder(t);
   const built = ['dist/src', 'dist/.steps', 'dist/.tsbuildinfo-service'];
   const files = [
     'package.json',

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import type { Test } from 'tap';
+import { withClient } from './postgres.ts';
 import { until } from './until.ts';
 
 /** Work that starts later and may wait at a lock. */
@@ -18,11 +19,17 @@ export function begun<Result>(work: () => Promise<Result>) {
   };
 }
 
-async function waitingForLocks(client: pg.Client): Promise<number> {
+/** How many connections to its database wait for a lock. */
+export async function waitingForLocks(client: pg.Client): Promise<number> {
   const { rowCount } = await client.query(
     "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
   );
   return rowCount ?? 0;
+}
+
+/** Resolves once so many connections to the database wait for a lock. */
+export async function locksAwaited(url: string, waiting = 1): Promise<void> {
+  await withClient(url, (watch) => until(async () => (await waitingForLocks(watch)) >= waiting));
 }
 
 /** A connection of the test's own. */

@@ -1,19 +1,16 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { migrationNames, shippedMigrations } from '../../src/infra/postgres/migration-files.ts';
 import { createMigration, waitsWithoutLimit } from './create-migration.ts';
+import { testFolder } from './folder.ts';
 import { testDatabase } from './postgres.ts';
 
 const shipped = migrationNames(shippedMigrations());
 
 /** A folder with the first `count` migrations. */
 function migrations(t: Test, count: number): string {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-migrations-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = testFolder(t);
   for (const name of shipped.slice(0, count)) {
     cpSync(join(shippedMigrations(), name), join(folder, name), { recursive: true });
   }

@@ -1,5 +1,5 @@
 /** A promise that the test settles. */
-export function deferred<Value>() {
+export function deferred<Value = void>() {
   let resolve: (value: Value) => void = () => undefined;
   let reject: (error: Error) => void = () => undefined;
   const promise = new Promise<Value>((settle, fail) => {

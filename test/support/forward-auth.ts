@@ -5,8 +5,7 @@ import { bearer } from './client.ts';
 import { startDeployedCaddy } from './deployed-caddy.ts';
 import { startDeployedNginx } from './deployed-nginx.ts';
 import { ALIASES, NAMES } from './identity-headers.ts';
-import { testDatabase } from './postgres.ts';
-import { ready, startService } from './service.ts';
+import { readyService } from './service.ts';
 import { toolsMissing } from './tools.ts';
 
 /** Ways to forge all identity headers, as lines of a request. */
@@ -106,9 +105,7 @@ export const PROXIES = [NGINX, CADDY];
 
 /** A service with a database of its own, and an application that notes what it sees. */
 export async function aSite(t: Test, env: Record<string, string> = {}) {
-  const { DATABASE_URL = (await testDatabase(t)).url, ...others } = env;
-  const service = await startService(t, { DATABASE_URL, ...others });
-  await ready(service);
+  const service = await readyService(t, env);
   const seen: Seen[] = [];
   const upstreams = {
     'http://latchkey:3000': service.url,

@@ -40,6 +40,16 @@ export async function logOutOver(url: string, token: string): Promise<number> {
   return (await fetch(`${url}/api/auth`, { method: 'DELETE', headers: bearer(token) })).status;
 }
 
+export async function createLongLivedOver(url: string, token: string) {
+  const response = await fetch(`${url}/api/auth/llt`, {
+    method: 'POST',
+    headers: { ...bearer(token), 'content-type': 'application/json' },
+    body: JSON.stringify({ device: 'Kitchen tablet' }),
+  });
+  if (response.status !== 200) throw new Error(`no long-lived token: ${await response.text()}`);
+  return (await response.json()) as { id: number; longlived_token: string };
+}
+
 export async function createLimitedOver(url: string, token: string, scopes: readonly string[]) {
   const response = await fetch(`${url}/api/user/tokens`, {
     method: 'POST',
@@ -60,15 +70,7 @@ export async function sixOperationsOver(t: Test, url: string): Promise<void> {
   t.equal(await verifyOver(url, access), 200, 'refreshed');
   t.equal(await verifyOver(url, loggedIn.access_token), 401, 'the previous pair has ended');
 
-  const created = await fetch(`${url}/api/auth/llt`, {
-    method: 'POST',
-    headers: { ...bearer(access), 'content-type': 'application/json' },
-    body: JSON.stringify({ device: 'Kitchen tablet' }),
-  });
-  const { id, longlived_token: longLived } = (await created.json()) as {
-    id: number;
-    longlived_token: string;
-  };
+  const { id, longlived_token: longLived } = await createLongLivedOver(url, access);
   t.equal(await verifyOver(url, longLived), 200, 'a long-lived token created');
   const deleted = await fetch(`${url}/api/auth/llt/${id}`, { method: 'DELETE', headers: bearer(access) });
   t.equal(deleted.status, 200);

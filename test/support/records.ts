@@ -1,5 +1,4 @@
 import type { TokenKey } from '../../src/domain/principal.ts';
-import { makePostgres, type Postgres } from '../../src/infra/postgres/client.ts';
 import { makeRevocationStore } from '../../src/infra/postgres/revocation-store.ts';
 import { makeStateWriter } from '../../src/infra/postgres/state-writer.ts';
 import { makeTokenStore } from '../../src/infra/postgres/token-store.ts';
@@ -10,14 +9,14 @@ import type { SessionState } from '../../src/domain/tokens/session-state.ts';
 import { test, type Test } from 'tap';
 import { anAccount } from './client.ts';
 import { makeMemoryTokenStore } from './memory-token-store.ts';
+import { openPostgres } from './open-postgres.ts';
 import { aUser, LIFETIMES, ROOM } from './token.ts';
 import { testDatabase } from './postgres.ts';
 
 /** Every store over a new database. */
 export async function testRecords(t: Test) {
   const { url } = await testDatabase(t);
-  const postgres: Postgres = makePostgres({ url, pool: 4, timeout: 5000, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url, pool: 4 });
   const { prisma } = postgres;
   const users = makeUserStore(prisma);
   const tokens = makeTokenStore(postgres, LIFETIMES);

@@ -68,10 +68,13 @@ export function redisServer(given: string): RedisServer {
 
 type ClientOptions = Omit<RedisOptions, 'server'> & { url: string };
 
-/** The service's client. Its connection errors are expected, and every operation reports them too. */
-export function quietRedisClient({ url: given, ...options }: ClientOptions): ScriptedRedis {
+/** The service's client. It ends with the test. Its connection errors are expected; every operation reports them too. */
+export function quietRedisClient(t: Test, { url: given, ...options }: ClientOptions): ScriptedRedis {
   const redis = makeRedisClient({ ...options, server: redisServer(given) });
   redis.on('error', () => undefined);
+  t.teardown(() => {
+    redis.disconnect();
+  });
   return redis;
 }
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { bareEnvironment } from './environment.ts';
+import { testDatabase } from './postgres.ts';
 import type { Environment } from '../../src/config/config.ts';
 import { leakWatch } from './leaks/leak-watch.ts';
 import { rememberConfiguration, scrape, spansTo } from './leaks/watched-instance.ts';
@@ -105,6 +106,14 @@ export async function startService(
 /** Resolves once the service reports ready. */
 export async function ready({ opsUrl }: Service): Promise<void> {
   await until(async () => (await fetch(`${opsUrl}/health/ready`)).status === 200);
+}
+
+/** The built service, once it is ready; on a new database unless `env` names one. */
+export async function readyService(t: Test, env: Environment = {}, launch?: Launch): Promise<Service> {
+  const { DATABASE_URL = (await testDatabase(t)).url, ...others } = env;
+  const service = await startService(t, { DATABASE_URL, ...others }, launch);
+  await ready(service);
+  return service;
 }
 
 /** A start that must fail. @returns its output and exit code. */

@@ -1,3 +1,5 @@
+import { deferred } from './deferred.ts';
+
 export interface Stopped<Work> {
   /** The same function, but its first result is delayed. */
   work: Work;
@@ -25,12 +27,4 @@ export function stopAfter<Args extends unknown[], Result>(
     return result;
   };
   return { work, reached, go };
-}
-
-function deferred() {
-  let resolve: () => void = () => undefined;
-  const promise = new Promise<void>((done) => {
-    resolve = done;
-  });
-  return { promise, resolve };
 }

@@ -1,6 +1,7 @@
 import http from 'node:http';
 import { test } from 'tap';
 import { createClient, type ClientOptions, type TokenStorage } from '../src/main.ts';
+import { deferred } from '../../../test/support/deferred.ts';
 import { listen } from '../../../test/support/listen.ts';
 import { aPair, fakeServer, json, problem, sharedStorage, tokenRefused } from './fake-server.ts';
 
@@ -87,7 +88,7 @@ test('a page’s events make it look at storage, as long as something listens', 
   const client = aClient(fakeServer({}), storage);
   await client.accessToken();
   for (const name of ['storage', 'pageshow', 'visibilitychange']) {
-    const { promise, resolve } = withResolvers();
+    const { promise, resolve } = deferred();
     const end = client.onChange(resolve);
     if (client.session) items.clear();
     else put(old);
@@ -103,15 +104,9 @@ test('a page’s events make it look at storage, as long as something listens', 
   t.equal(client.session, before, 'nothing listens any more');
 });
 
-function withResolvers() {
-  let resolve = (): void => undefined;
-  const promise = new Promise<void>((done) => (resolve = done));
-  return { promise, resolve };
-}
-
 test('a logout wins over a refresh in flight, also with a storage that answers later', async (t) => {
   for (const isSlow of [false, true]) {
-    const { promise, resolve } = withResolvers();
+    const { promise, resolve } = deferred();
     const server = fakeServer({
       [REFRESH]: [() => promise.then(() => json(200, renewed))],
       [LOGOUT]: [() => json(200, {})],
@@ -129,7 +124,7 @@ test('a logout wins over a refresh in flight, also with a storage that answers l
 });
 
 test('a caller that aborts leaves the refresh to the others', async (t) => {
-  const { promise, resolve } = withResolvers();
+  const { promise, resolve } = deferred();
   const server = fakeServer({
     [REFRESH]: [() => promise.then(() => json(200, renewed))],
     [`GET ${SERVICE}`]: [() => new Response('ok')],
@@ -341,7 +336,7 @@ test('however many calls wait, a refresh is sent at the pace', async (t) => {
   const { random } = Math;
   t.teardown(() => (Math.random = random));
   Math.random = () => 0.999;
-  const { promise: second, resolve } = withResolvers();
+  const { promise: second, resolve } = deferred();
   const server = fakeServer({
     [REFRESH]: [
       () => Promise.reject(new TypeError('nothing listens')),
@@ -461,7 +456,7 @@ test('a logout that Latchkey was not told is told by the next one', async (t) =>
 });
 
 test('two logouts at once forget no other one', async (t) => {
-  const { promise, resolve } = withResolvers();
+  const { promise, resolve } = deferred();
   const slow = () => promise.then(() => json(200, {}));
   const next = aPair({ session: 2 });
   const refused = () => problem(400, 'bad_request', { 'retry-after': '20' });
@@ -568,7 +563,7 @@ test('a login with a second factor changes nothing before its second step', asyn
 });
 
 test('no call goes out as another user than the one who began it', async (t) => {
-  const { promise, resolve } = withResolvers();
+  const { promise, resolve } = deferred();
   const server = fakeServer({
     [REFRESH]: [() => promise.then(() => json(200, renewed))],
     [`GET ${SERVICE}`]: [() => promise.then(tokenRefused)],

@@ -9,9 +9,6 @@ import { until } from '../../../test/support/until.ts';
 /** What replaces the next answer to a refresh of a tab: the proxy is busy, a firewall's page, or it waits. */
 export type Fate = 'busy' | 'firewall' | Promise<void>;
 
-/** A mistake in a built file of the client: each text is found once. */
-export type Edit = [file: string, find: string, replace: string];
-
 export type Site = Awaited<ReturnType<typeof startSite>>;
 
 const CLIENT = new URL('../../../../packages/client/dist/', import.meta.url);
@@ -25,13 +22,12 @@ const PAGE = `<!doctype html><title>A tab</title><link rel="icon" href="data:,">
  * Latchkey about each token.
  * @param world where Latchkey is now
  */
-export async function startSite(t: Test, world: { url: string }, edits: readonly Edit[] = []) {
+export async function startSite(t: Test, world: { url: string }) {
   const fates = new Map<string, Fate>();
   const notes: string[] = [];
   const pairs: Pair[] = [];
   const served: string[] = [];
   let newest = { generation: 0, at: 0 };
-  for (const [file] of edits) scriptAt(`/client/${file}`, edits);
 
   const server = http.createServer((request, response) => {
     // Chromium repeats a request by itself if a connection breaks that it has used before.
@@ -46,7 +42,7 @@ export async function startSite(t: Test, world: { url: string }, edits: readonly
     if (pathname === '/note') notes.push(decodeURIComponent(search.slice(1)));
     const isScript = pathname.endsWith('.js');
     response.setHeader('content-type', isScript ? 'text/javascript' : 'text/html');
-    response.end(isScript ? scriptAt(pathname, edits) : pathname === '/' ? PAGE : '');
+    response.end(isScript ? scriptAt(pathname) : pathname === '/' ? PAGE : '');
   }
 
   /** To Latchkey, and some answers back. */
@@ -113,13 +109,11 @@ export async function startSite(t: Test, world: { url: string }, edits: readonly
     /** Whose token each call of the service had. */
     served,
     noted: (what: string) => notes.filter((note) => note === what).length,
-    /** The note after which nothing that a test waits for will happen. */
-    last: 'signed out',
-    /** @throws Error as soon as a tab notes the last thing */
+    /** @throws Error as soon as a tab is signed out: then nothing that a test waits for will happen */
     async until(condition: () => boolean): Promise<void> {
-      const isOver = () => site.noted(site.last) > 0;
+      const isOver = () => site.noted('signed out') > 0;
       await until(() => condition() || isOver());
-      if (isOver()) throw new Error(site.last);
+      if (isOver()) throw new Error('signed out');
     },
     /** Resolves once the next refresh of the tab meets it. */
     async meets(tab: number, fate: Fate): Promise<void> {
@@ -144,15 +138,6 @@ async function ask(url: string, request: http.IncomingMessage) {
   return { status: answer.status, headers: answer.headers, body: await answer.text() };
 }
 
-/** @throws Error if the text of an edit is not there, or twice */
-function scriptAt(path: string, edits: readonly Edit[]): string {
-  if (path === '/tab.js') return readFileSync(TAB, 'utf8');
-  const file = path.slice('/client/'.length);
-  let script = readFileSync(new URL(file, CLIENT), 'utf8');
-  for (const [, find, replace] of edits.filter(([edited]) => edited === file)) {
-    const [before, after, ...more] = script.split(find);
-    if (before === undefined || after === undefined || more.length > 0) throw new Error(`not once: ${find}`);
-    script = before + replace + after;
-  }
-  return script;
+function scriptAt(path: string): string {
+  return readFileSync(path === '/tab.js' ? TAB : new URL(path.slice('/client/'.length), CLIENT), 'utf8');
 }

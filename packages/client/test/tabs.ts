@@ -6,8 +6,8 @@ import { openProfile } from '../../../test/support/browser.ts';
 import { testFolder } from '../../../test/support/folder.ts';
 import { testDatabase } from '../../../test/support/postgres.ts';
 import { startRedis } from '../../../test/support/redis-server.ts';
-import { ready, startService } from '../../../test/support/service.ts';
-import { startSite, type Edit, type Site } from './site.ts';
+import { readyService, startService } from '../../../test/support/service.ts';
+import { startSite, type Site } from './site.ts';
 import type { Tab } from './tab.ts';
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
@@ -34,8 +34,7 @@ export async function startWorld(t: Test, window: number) {
     DATA_DIR: testFolder(t),
     REFRESH_RETRY_WINDOW: String(window),
   };
-  let service = await startService(t, env);
-  await ready(service);
+  let service = await readyService(t, env);
   const world = {
     /** Changes with each restart. */
     url: service.url,
@@ -55,9 +54,9 @@ export async function startWorld(t: Test, window: number) {
   return world;
 }
 
-/** Five tabs of one profile, which share `localStorage`, and a user who has just signed up. @param edits mistakes in the client that they load */
-export async function openTabs(t: Test, world: World, edits: readonly Edit[] = []) {
-  const site = await startSite(t, world, edits);
+/** Five tabs of one profile, which share `localStorage`, and a user who has just signed up. */
+export async function openTabs(t: Test, world: World) {
+  const site = await startSite(t, world);
   const context = await openProfile(t, [NO_CACHE]);
   const pages: Page[] = [];
   const tabs = {

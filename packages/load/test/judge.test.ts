@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import type { Pair } from '../../../test/support/client.ts';
-import { findingText, makeJudge } from '../src/judge.ts';
+import { findingText, makeJudge, type Judge } from '../src/judge.ts';
 
 interface Changes {
   jti?: string;
@@ -51,126 +51,74 @@ test('logins, refreshes and retries that get the same pair again are in order', 
   t.end();
 });
 
-const TWICE: [string, (judge: ReturnType<typeof makeJudge>) => void][] = [
-  [
-    'a session that two logins opened',
-    (judge) => {
-      judge.opened('b', 'ada', aPair(1, 20));
-    },
-  ],
-  [
-    'a session that another device got',
-    (judge) => {
-      judge.refreshed('b', aPair(1, 10), aPair(1, 20));
-    },
-  ],
-  [
-    'the pair that the device presented',
-    (judge) => {
-      judge.refreshed('a', aPair(1, 10), aPair(1, 10));
-    },
-  ],
-  [
-    'an older pair',
-    (judge) => {
-      judge.refreshed('a', aPair(1, 10), aPair(1, 9));
-    },
-  ],
-  [
-    'a token id that does not name the pair',
-    (judge) => {
-      judge.opened('b', 'bob', aPair(2, 10, { jti: '1.10' }));
-    },
-  ],
+type Act = (judge: Judge) => void;
+
+const opened =
+  (...given: Parameters<Judge['opened']>): Act =>
+  (judge) => {
+    judge.opened(...given);
+  };
+
+const refreshed =
+  (...given: Parameters<Judge['refreshed']>): Act =>
+  (judge) => {
+    judge.refreshed(...given);
+  };
+
+const verified =
+  (...given: Parameters<Judge['verified']>): Act =>
+  (judge) => {
+    judge.verified(...given);
+  };
+
+const signedUp =
+  (id: number): Act =>
+  (judge) => {
+    judge.signedUp(id);
+  };
+
+const TWICE: [what: string, ...acts: Act[]][] = [
+  ['a session that two logins opened', opened('b', 'ada', aPair(1, 20))],
+  ['a session that another device got', refreshed('b', aPair(1, 10), aPair(1, 20))],
+  ['the pair that the device presented', refreshed('a', aPair(1, 10), aPair(1, 10))],
+  ['an older pair', refreshed('a', aPair(1, 10), aPair(1, 9))],
+  ['a token id that does not name the pair', opened('b', 'bob', aPair(2, 10, { jti: '1.10' }))],
   [
     'the same pair for the next token',
-    (judge) => {
-      judge.refreshed('a', aPair(1, 10), aPair(1, 11));
-      judge.refreshed('a', aPair(1, 11), aPair(1, 11));
-    },
+    refreshed('a', aPair(1, 10), aPair(1, 11)),
+    refreshed('a', aPair(1, 11), aPair(1, 11)),
   ],
-  [
-    'a user that two signups created',
-    (judge) => {
-      judge.signedUp(7);
-      judge.signedUp(7);
-    },
-  ],
+  ['a user that two signups created', signedUp(7), signedUp(7)],
 ];
 
-for (const [what, happen] of TWICE)
+for (const [what, ...acts] of TWICE)
   test(`${what} is a duplicate id`, (t) => {
     const judge = makeJudge();
-    judge.opened('a', 'ada', aPair(1, 10));
-    happen(judge);
+    for (const act of [opened('a', 'ada', aPair(1, 10)), ...acts]) act(judge);
     t.ok(judge.correctness().duplicate_ids > 0);
     t.match(judge.findings()[0], { promise: 'duplicate_ids' });
     t.end();
   });
 
-const WRONG: [string, (judge: ReturnType<typeof makeJudge>) => void][] = [
-  [
-    'a login whose answer names another user',
-    (judge) => {
-      judge.opened('b', 'carol', aPair(2, 10));
-    },
-  ],
-  [
-    'a login whose access token names another user',
-    (judge) => {
-      judge.opened('b', 'bob', aPair(2, 10, { subjects: ['1', '2'] }));
-    },
-  ],
-  [
-    'a login whose refresh token names another user',
-    (judge) => {
-      judge.opened('b', 'bob', aPair(2, 10, { subjects: ['2', '1'] }));
-    },
-  ],
-  [
-    'a login whose user has the id of another one',
-    (judge) => {
-      judge.opened('b', 'bob', aPair(2, 10, { user: { id: 1, username: 'bob' } }));
-    },
-  ],
-  [
-    'a login whose user has a new id',
-    (judge) => {
-      judge.opened('b', 'ada', aPair(2, 10, { user: { id: 7, username: 'ada' } }));
-    },
-  ],
-  [
-    'a refresh whose answer names another user',
-    (judge) => {
-      judge.refreshed('a', aPair(1, 10), aPair(1, 11, { user: { id: 2, username: 'bob' } }));
-    },
-  ],
-  [
-    'a refresh whose tokens name another user',
-    (judge) => {
-      judge.refreshed('a', aPair(1, 10), aPair(1, 11, { subjects: ['2', '2'] }));
-    },
-  ],
-  [
-    'a verify that names another user',
-    (judge) => {
-      judge.verified('a', 1, '1');
-      judge.verified('a', 1, '2');
-    },
-  ],
-  [
-    'a verify that names no user',
-    (judge) => {
-      judge.verified('a', 1, null);
-    },
-  ],
+const ofBob = (changes: Changes) => opened('b', 'bob', aPair(2, 10, changes));
+const ofAda = (changes: Changes) => refreshed('a', aPair(1, 10), aPair(1, 11, changes));
+
+const WRONG: [what: string, ...acts: Act[]][] = [
+  ['a login whose answer names another user', opened('b', 'carol', aPair(2, 10))],
+  ['a login whose access token names another user', ofBob({ subjects: ['1', '2'] })],
+  ['a login whose refresh token names another user', ofBob({ subjects: ['2', '1'] })],
+  ['a login whose user has the id of another one', ofBob({ user: { id: 1, username: 'bob' } })],
+  ['a login whose user has a new id', opened('b', 'ada', aPair(2, 10, { user: { id: 7, username: 'ada' } }))],
+  ['a refresh whose answer names another user', ofAda({ user: { id: 2, username: 'bob' } })],
+  ['a refresh whose tokens name another user', ofAda({ subjects: ['2', '2'] })],
+  ['a verify that names another user', verified('a', 1, '1'), verified('a', 1, '2')],
+  ['a verify that names no user', verified('a', 1, null)],
 ];
 
-for (const [what, happen] of WRONG)
+for (const [what, ...acts] of WRONG)
   test(`${what} is a wrong user`, (t) => {
     const judge = makeJudge();
-    judge.opened('a', 'ada', aPair(1, 10));
-    happen(judge);
+    for (const act of [opened('a', 'ada', aPair(1, 10)), ...acts]) act(judge);
     t.strictSame(judge.correctness(), { ...CLEAN, wrong_user: 1 });
     t.match(judge.findings()[0], { promise: 'wrong_user' });
     t.end();

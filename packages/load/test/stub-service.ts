@@ -8,12 +8,10 @@ export type PlantedFault =
   | 'accepts ended tokens'
   | 'refuses good tokens'
   | 'fails at logouts'
-  | 'repeats session ids'
   | 'repeats pairs'
   | 'signs out'
   | 'logs in as another user'
   | 'refreshes as another user'
-  | 'signs tokens for another user'
   | 'verifies as another user'
   | 'sends tokens that are none'
   | 'none';
@@ -40,27 +38,20 @@ export function startStub(t: Test, fault: PlantedFault): Promise<string> {
   const users = new Map<string, number>();
   let [nextSession, nextGeneration, opened, refreshes, verifies] = [1, 1, 0, 0, 0];
 
-  /** @param subject whom the tokens name. */
-  function pairOf(sid: number, gen: number, username: string, subject = username) {
-    const idOf = (name: string) => users.get(name) ?? users.set(name, users.size + 1).size;
-    return pair({ sid, gen, sub: String(idOf(subject)) }, { id: idOf(username), username });
+  function pairOf(sid: number, gen: number, username: string) {
+    const id = users.get(username) ?? users.set(username, users.size + 1).size;
+    return pair({ sid, gen, sub: String(id) }, { id, username });
   }
 
   function open(username: string) {
     opened++;
     const isOther = opened % 5 === 0;
-    const sid = fault === 'repeats session ids' && nextSession > 3 ? 1 : nextSession++;
-    const gen = nextGeneration++;
+    const [sid, gen] = [nextSession++, nextGeneration++];
     const owner = fault === 'logs in as another user' && isOther ? 'load-another' : username;
     sessions.set(sid, { username: owner, latest: gen, parent: 0, isOver: false });
     if (fault === 'sends tokens that are none' && isOther)
       return { ...pairOf(sid, gen, owner), access_token: 'none', refresh_token: 'none' };
-    return pairOf(
-      sid,
-      gen,
-      owner,
-      fault === 'signs tokens for another user' && isOther ? 'load-another' : owner,
-    );
+    return pairOf(sid, gen, owner);
   }
 
   function refresh({ sid, gen }: Presented) {

@@ -78,12 +78,3 @@ test('tells the service why it refused a token, and the client only that it did'
   t.notMatch(body, /audience|billing/);
   t.strictSame(heard, ['audience', 'billing', 'GET', '/orders']);
 });
-
-test('an undecidable token is 503 with Retry-After', async (t) => {
-  const { fake, get } = await aService(t);
-  await fake.stop();
-  const response = await get('/orders', await fake.sign());
-  t.equal(response.status, 503);
-  t.equal(response.headers.get('retry-after'), '1');
-  t.match(await response.json(), { code: 'unavailable' });
-});

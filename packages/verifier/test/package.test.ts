@@ -18,7 +18,7 @@ import { readBlocks } from '../../../test/support/markdown.ts';
 import { logOutOver, signUpOver } from '../../../test/support/over-http.ts';
 import { aPackageWithVerifier, packedVerifier, packVerifier } from '../../../test/support/packed-packages.ts';
 import { testDatabase } from '../../../test/support/postgres.ts';
-import { ready, startService } from '../../../test/support/service.ts';
+import { readyService } from '../../../test/support/service.ts';
 import { toolsMissing } from '../../../test/support/tools.ts';
 import { until } from '../../../test/support/until.ts';
 import '../../../test/support/watch-leaks.ts';
@@ -387,8 +387,7 @@ async function aLatchkey(t: Test) {
   const { url: DATABASE_URL } = await testDatabase(t);
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const service = await startService(t, { DATABASE_URL, PORT: String(port), ISSUER: url });
-  await ready(service);
+  const service = await readyService(t, { DATABASE_URL, PORT: String(port), ISSUER: url });
   const create = async (name: string, ...options: string[]) => {
     const { stdout } = await latchkey(['client', 'create', name, '--json', ...options], { DATABASE_URL });
     const { client_id: id, client_secret: secret } = JSON.parse(stdout) as Record<string, string>;

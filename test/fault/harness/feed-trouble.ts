@@ -1,6 +1,6 @@
 import { createVerifier, type Verifier } from '@latchkey/verifier';
 import { anAccount } from '../../support/client.ts';
-import { latchkey } from '../../support/latchkey.ts';
+import { aRegisteredService, basic } from '../../support/registered-service.ts';
 import { until } from '../../support/until.ts';
 import { USUAL, type ObservedReplica, type ObservedSite } from './observed-site.ts';
 import { expect } from './ordinary-day.ts';
@@ -14,8 +14,7 @@ interface Reader {
 
 /** A service that verifies locally and follows the feed of this replica correctly. */
 export async function aFeedReader(site: ObservedSite, replica: ObservedReplica): Promise<Verifier> {
-  const authorization = await aRegisteredService(site, 'shop');
-  const [id = '', secret = ''] = atob(authorization.slice('Basic '.length)).split(':');
+  const { serviceId: id, secret } = await aRegisteredService(site.postgres.url(), 'shop');
   const verifier = createVerifier({
     issuer: 'http://localhost:3000',
     url: replica.url,
@@ -28,7 +27,7 @@ export async function aFeedReader(site: ObservedSite, replica: ObservedReplica):
 
 /** A service that keeps reconnecting, each time after more events than the feed keeps. */
 export async function trimmedReader(site: ObservedSite, replica: ObservedReplica): Promise<void> {
-  const authorization = await aRegisteredService(site, 'trimmed');
+  const { authorization } = basic(await aRegisteredService(site.postgres.url(), 'trimmed'));
   const first = await read(replica, authorization);
   const position = await first.position;
   first.leave();
@@ -77,15 +76,4 @@ function firstId(response: Response | undefined): Promise<string> {
       }
     })().catch(reject);
   });
-}
-
-/** Creates a client. @returns its Authorization header. */
-async function aRegisteredService({ postgres }: ObservedSite, name: string): Promise<string> {
-  const { code, stdout, stderr } = await latchkey(['client', 'create', name, '--json'], {
-    DATABASE_URL: postgres.url(),
-  });
-  if (code !== 0) throw new Error(stderr);
-  const id = /lkc_[\w-]+/.exec(stdout)?.[0];
-  const secret = /lks_[\w-]+/.exec(stdout)?.[0];
-  return `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`;
 }

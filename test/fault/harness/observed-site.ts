@@ -8,7 +8,7 @@ import { aSecret, KEYS } from '../../support/keys.ts';
 import { startPostgres, type OwnPostgres } from '../../support/own-postgres.ts';
 import { startPrometheus, type Prometheus } from '../../support/prometheus.ts';
 import { startRedis, type RedisServer } from '../../support/redis-server.ts';
-import { ready, startService, type Launch, type Service } from '../../support/service.ts';
+import { readyService, type Launch, type Service } from '../../support/service.ts';
 import { eventually } from '../../support/until.ts';
 
 /** A replica with its own proxies to the stores, so that a test can cut it off alone. */
@@ -97,8 +97,7 @@ export async function startSite(t: Test): Promise<ObservedSite> {
         RATE_LIMIT_LOGIN: '400/600',
         TRUST_PROXY: 'loopback',
       };
-      const service = await startService(t, { ...own, ...env }, launch);
-      await ready(service);
+      const service = await readyService(t, { ...own, ...env }, launch);
       return { ...service, redis: toRedis, database: toDatabase };
     },
     scrape(namespace, ...replicas) {

@@ -9,7 +9,7 @@ import { testFolder } from '../../support/folder.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { startRedis } from '../../support/redis-server.ts';
 import { startTlsRedis } from '../../support/redis-tls.ts';
-import { ready, startService } from '../../support/service.ts';
+import { readyService, startService } from '../../support/service.ts';
 import type { ObservedSite } from './observed-site.ts';
 import { visitor } from './visitors.ts';
 
@@ -22,7 +22,7 @@ async function ownStores(t: Test): Promise<Environment> {
 
 /** More logins than the replica can hash. */
 export async function crowdedReplica(t: Test, site: ObservedSite): Promise<void> {
-  const service = await startService(t, {
+  const service = await readyService(t, {
     ...(await ownStores(t)),
     HASH_CONCURRENCY: '1',
     HASH_QUEUE: '2',
@@ -30,7 +30,6 @@ export async function crowdedReplica(t: Test, site: ObservedSite): Promise<void>
     // Every wrong password must be hashed.
     RATE_LIMIT_ACCOUNT: '0',
   });
-  await ready(service);
   const stopping = new AbortController();
   const { logIn } = visitor(service.url, '203.0.113.70');
   const crowd = Array.from({ length: 8 }, async () => {
@@ -48,8 +47,7 @@ export async function crowdedReplica(t: Test, site: ObservedSite): Promise<void>
 
 /** The replica gets a fraction of a CPU, in slices. */
 export async function lateReplica(t: Test, site: ObservedSite): Promise<void> {
-  const service = await startService(t, await ownStores(t));
-  await ready(service);
+  const service = await readyService(t, await ownStores(t));
   const { process } = service;
   const stopping = new AbortController();
   const fits = (async () => {
@@ -73,20 +71,18 @@ export async function lateReplica(t: Test, site: ObservedSite): Promise<void> {
 /** It keeps most of its memory limit for ever. Only Node reports the limit: no kernel enforces it. */
 export async function fullReplica(t: Test, site: ObservedSite): Promise<void> {
   const leak = `process.constrainedMemory=()=>${400 * 1024 ** 2};globalThis.kept=Buffer.alloc(${300 * 1024 ** 2},1)`;
-  const service = await startService(t, {
+  const service = await readyService(t, {
     ...(await ownStores(t)),
     NODE_OPTIONS: `--import=data:text/javascript,${leak}`,
   });
-  await ready(service);
   site.scrape('full', service);
   await site.fire('full', 'LatchkeyMemoryHigh');
 }
 
 /** Its Redis has no memory left for more. */
 export async function crammedRedis(t: Test, site: ObservedSite): Promise<void> {
-  const [{ url }, redis] = [await testDatabase(t), await startRedis(t)];
-  const service = await startService(t, { DATABASE_URL: url, REDIS_URL: redis.url });
-  await ready(service);
+  const redis = await startRedis(t);
+  const service = await readyService(t, { REDIS_URL: redis.url });
   const { logIn, signUp, refresh, verify, ask } = visitor(service.url, '203.0.113.72');
   const pair = await signUp();
   await redis.ask('SETRANGE', 'big', 20_000_000, 'x');
@@ -103,8 +99,7 @@ export async function crammedRedis(t: Test, site: ObservedSite): Promise<void> {
 /** The certificate of its Redis is good for two days more. */
 export async function expiringCertificate(t: Test, site: ObservedSite): Promise<void> {
   const { url, ca } = await startTlsRedis(t);
-  const service = await startService(t, { ...(await ownStores(t)), REDIS_URL: url, REDIS_CA: ca });
-  await ready(service);
+  const service = await readyService(t, { ...(await ownStores(t)), REDIS_URL: url, REDIS_CA: ca });
   site.scrape('expiring', service);
   await site.fire('expiring', 'LatchkeyCertificateExpires');
 }
@@ -129,8 +124,7 @@ export async function skewedReplica(t: Test, site: ObservedSite): Promise<void> 
 /** Its audit file is replaced by a folder. */
 export async function trailLost(t: Test, site: ObservedSite): Promise<void> {
   const file = join(testFolder(t), 'audit.jsonl');
-  const service = await startService(t, { ...(await ownStores(t)), AUDIT_LOG: `file:${file}` });
-  await ready(service);
+  const service = await readyService(t, { ...(await ownStores(t)), AUDIT_LOG: `file:${file}` });
   site.scrape('trail', service);
   rmSync(file);
   mkdirSync(file);
@@ -150,8 +144,7 @@ export async function trailLost(t: Test, site: ObservedSite): Promise<void> {
 
 /** What reads its standard output has ended. */
 export async function logLost(t: Test, site: ObservedSite): Promise<void> {
-  const service = await startService(t, await ownStores(t));
-  await ready(service);
+  const service = await readyService(t, await ownStores(t));
   site.scrape('unread', service);
   service.process.stdout?.destroy();
   const stopping = new AbortController();

@@ -15,10 +15,7 @@ const SECOND = 1_000_000;
 
 /** A replica's connection to the sessions in Redis. */
 async function aReplica(t: Test, url: string) {
-  const redis = quietRedisClient({ url, timeout: 500 });
-  t.teardown(() => {
-    redis.disconnect();
-  });
+  const redis = quietRedisClient(t, { url, timeout: 500 });
   await redis.connect();
   return makeRedisTokenStates(redis, { prefix: '', cacheTtl: 3600, gate: openGate, observe: UNOBSERVED });
 }

@@ -13,9 +13,9 @@ import { testFolder } from '../../support/folder.ts';
 import { logLines } from '../../support/log-lines.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { refusedForOAuth } from '../../support/problem.ts';
-import { ready, startService } from '../../support/service.ts';
 import { aRegisteredService, basic, postForm, withRegistry } from '../../support/registered-service.ts';
 import { serviceToken } from '../../support/service-tokens.ts';
+import { readyService } from '../../support/service.ts';
 import { forge } from '../../support/tokens.ts';
 import { until } from '../../support/until.ts';
 import '../../support/watch-leaks.ts';
@@ -246,11 +246,7 @@ test('Kubernetes’ issuer over TLS: its keys rotate, it is away, and a replica 
     const body = new URLSearchParams(formOf(assertion, { audience: ISSUER }));
     return (await fetch(`${url}/api/auth/token`, { method: 'POST', body })).status;
   };
-  const aReplica = async (settings: Record<string, string> = env) => {
-    const service = await startService(t, settings);
-    await ready(service);
-    return service;
-  };
+  const aReplica = (settings: Record<string, string> = env) => readyService(t, settings);
   const old = await issuer.sign();
   const first = await aReplica();
   t.equal(await ask(first.url, old), 200);

@@ -2,12 +2,12 @@
 import { pbkdf2Sync } from 'node:crypto';
 import { test, type Test } from 'tap';
 import { makeUserStore } from '../../../src/infra/postgres/user-store.ts';
-import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { makePasswordHasher } from '../../../src/infra/crypto/password-hasher.ts';
 import { makeScryptHasher } from '../../../src/infra/crypto/scrypt-hasher.ts';
 import { buildTestApp } from '../../support/app.ts';
 import { anAccount, call, logIn, signUp } from '../../support/client.ts';
 import { latchkey } from '../../support/latchkey.ts';
+import { openPostgres } from '../../support/open-postgres.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { refused } from '../../support/problem.ts';
 import { workDone } from '../../support/spy.ts';
@@ -177,8 +177,7 @@ test('a write to password_hash ends the imported hash, also one that leaves its 
 
 test('a hash is replaced only if it is the one that was read', async (t) => {
   const databaseUrl = await imported(t);
-  const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url: databaseUrl });
   const users = makeUserStore(postgres.prisma);
   const found = await users.findForLogin({ username: 'bcrypt' });
   t.ok(found);
@@ -199,8 +198,7 @@ test('a hash is replaced only if it is the one that was read', async (t) => {
 
 test('the walk through the stored hashes finds a sample of each imported cost', async (t) => {
   const databaseUrl = await imported(t);
-  const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url: databaseUrl });
   const hasher = makePasswordHasher(COST, 21 * 1024 ** 2);
   const samples = await makeUserStore(postgres.prisma).sampleHashes(0, 100);
   const costs = samples.map(({ passwordHash }) => hasher.costOf(passwordHash)).sort();

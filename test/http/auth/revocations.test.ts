@@ -6,7 +6,6 @@ import { buildOpsApp } from '../../../src/app.ts';
 import { POLL } from '../../../src/composition/revocation-feed.ts';
 import { makeServiceRegistry, type Credentials } from '../../../src/domain/services/registry.ts';
 import { makeServiceStore } from '../../../src/infra/postgres/service-store.ts';
-import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { randomBytes } from 'node:crypto';
 import type { Environment } from '../../../src/config/config.ts';
 import { aManager, disableAccount } from '../../support/accounts.ts';
@@ -16,6 +15,7 @@ import { aMovedClock } from '../../support/clock.ts';
 import { valueOf } from '../../support/exposition.ts';
 import { aFeedClient, type FeedClient, type ServerSentEvent } from '../../support/feed-reader.ts';
 import { latchkey } from '../../support/latchkey.ts';
+import { openPostgres } from '../../support/open-postgres.ts';
 import { withClient } from '../../support/postgres.ts';
 import { recordRoles } from '../../support/roles.ts';
 import { serviceToken } from '../../support/service-tokens.ts';
@@ -27,8 +27,7 @@ import { parsePosition, positionText } from '../../../src/http/auth/revocations.
 async function aWorld(t: Test, env: Environment) {
   const target = await buildTestApp(t, { env });
   const url = await listening(target);
-  const postgres = makePostgres({ url: target.databaseUrl, pool: 1, timeout: 5000, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url: target.databaseUrl });
   const store = makeServiceStore(postgres.prisma);
   const registry = makeServiceRegistry({ store, randomBytes, clock: { now: () => Date.now() } });
   const created = await registry.create('shop');

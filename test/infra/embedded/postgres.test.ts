@@ -81,11 +81,6 @@ test('stop does not wait for clients', async (t) => {
   });
 });
 
-test('two data folders can run their servers at the same time', async (t) => {
-  const servers = await Promise.all([start(t, testFolder(t)), start(t, testFolder(t))]);
-  t.equal(new Set(servers.map(({ url }) => new URL(url).port)).size, 2);
-});
-
 const log = { debug: () => undefined, warn: () => undefined };
 const PID_FILE = ['4711', '/data', '1795000000', '54321', '', '127.0.0.1', '  1', 'ready   ', ''];
 

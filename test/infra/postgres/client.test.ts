@@ -1,8 +1,8 @@
 import pg from 'pg';
 import { test } from 'tap';
-import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { mapDatabaseErrors } from '../../../src/infra/postgres/errors.ts';
 import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
+import { openPostgres } from '../../support/open-postgres.ts';
 import { testDatabase, withClient } from '../../support/postgres.ts';
 import { testRecords } from '../../support/records.ts';
 import { LIFETIMES, ROOM } from '../../support/token.ts';
@@ -12,8 +12,7 @@ test('work after a timed-out transaction is not lost', async (t) => {
   const { url, aSession } = await testRecords(t);
   const [held, free] = [await aSession(), await aSession()];
   // A pool of one: the next query gets the connection that timed out, or a new one.
-  const postgres = makePostgres({ url, pool: 1, timeout: 300, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url, timeout: 300 });
   const tokens = makeTokenStore(postgres, LIFETIMES);
   const session = {
     name: 'x',
@@ -55,8 +54,7 @@ test('work after a timed-out transaction is not lost', async (t) => {
 
 test('a busy connection is replaced at its maximum age, without losing work', async (t) => {
   const { url } = await testDatabase(t);
-  const postgres = makePostgres({ url, pool: 1, timeout: 5000, lifetime: 0.5, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url, lifetime: 0.5 });
   const pids = new Set<number>();
   await until(async () => {
     const [row] = await postgres.prisma.$transaction(async (tx) => {
@@ -74,8 +72,7 @@ test('a busy connection is replaced at its maximum age, without losing work', as
 
 test('a connection lost at any moment is an outage', async (t) => {
   const { url } = await testDatabase(t);
-  const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url });
   const client = new pg.Client(url);
   client.on('error', () => undefined);
   await client.connect();

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { test } from 'tap';
-import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { mapDatabaseErrors } from '../../../src/infra/postgres/errors.ts';
+import { locksAwaited } from '../../support/begun.ts';
 import { withClient } from '../../support/postgres.ts';
 import { testRecords } from '../../support/records.ts';
 import { until } from '../../support/until.ts';
@@ -26,7 +26,7 @@ test('a transaction that lost a deadlock runs again', async (t) => {
           theirs = other
             .query('SELECT id FROM users WHERE id = $1 FOR UPDATE', [userId])
             .then(() => other.query('COMMIT'));
-          await until(() => isWaiting(url));
+          await locksAwaited(url);
         }
         await tx.token.update({ where: { id: BigInt(tokenId) }, data: { name: 'renamed' } });
       }),
@@ -100,26 +100,3 @@ async function isGone(url: string, pid: number | undefined): Promise<boolean> {
     return rowCount === 0;
   });
 }
-
-async function isWaiting(url: string): Promise<boolean> {
-  return withClient(url, async (client: pg.Client) => {
-    const { rowCount } = await client.query(
-      "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-    );
-    return rowCount === 1;
-  });
-}
-
-test('a raw statement to an unreachable server is an outage', async (t) => {
-  const postgres = makePostgres({
-    url: 'postgres://unknown@127.0.0.1:1/none',
-    pool: 1,
-    timeout: 1000,
-    observe: null,
-  });
-  t.teardown(() => postgres.close());
-  await t.rejects(
-    mapDatabaseErrors(() => postgres.prisma.$queryRaw`SELECT 1`),
-    { code: 'unavailable' },
-  );
-});

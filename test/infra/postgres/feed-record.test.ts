@@ -1,10 +1,10 @@
 import { test } from 'tap';
 import type { AccountChanges } from '../../../src/domain/users/account.ts';
 import { makeAccountStore } from '../../../src/infra/postgres/account-store.ts';
-import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { makeRevocationStore, SETTLED_SINCE } from '../../../src/infra/postgres/revocation-store.ts';
 import { makeFeedRecord, snapshotQuery } from '../../../src/infra/postgres/feed-record.ts';
 import { anAccount } from '../../support/client.ts';
+import { openPostgres } from '../../support/open-postgres.ts';
 import { testRecords } from '../../support/records.ts';
 import { sql } from '../../support/sql.ts';
 
@@ -115,8 +115,7 @@ test('a standby is not read, because it may lack revocations', async (t) => {
   const key = await aSession();
   await tokens.revoke(key.userId, key.tokenId, Date.now());
   await revocations.settle([key.tokenId]);
-  const standby = makePostgres({ url, pool: 1, timeout: 10_000, observe: null });
-  t.teardown(() => standby.close());
+  const standby = openPostgres(t, { url, timeout: 10_000 });
   await standby.pool.query('SET default_transaction_read_only = on');
   const asked = makeRevocationStore(standby);
   await t.rejects(makeFeedRecord(standby.prisma).within(1000), { code: 'unavailable' });

@@ -1,13 +1,13 @@
 // suite: e2e
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { test, type Test } from 'tap';
 import { migrate, MigrationError, resolveMigration } from '../../../src/infra/postgres/migrate.ts';
 import { migrationNames, shippedMigrations } from '../../../src/infra/postgres/migration-files.ts';
+import { testFolder } from '../../support/folder.ts';
 import { startPgBouncer } from '../../support/pgbouncer.ts';
 import { testDatabase, withClient } from '../../support/postgres.ts';
 import { EVERYTHING, migrationList, withSchemaEngine } from '../../support/schema-engine.ts';
@@ -18,10 +18,7 @@ const shipped = migrationNames(shippedMigrations());
 
 /** A copy of the migrations that a test may add to. */
 function copiedMigrations(t: Test): string {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-migrations-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = testFolder(t);
   cpSync(shippedMigrations(), folder, { recursive: true });
   return folder;
 }
@@ -46,12 +43,6 @@ async function failure(promise: Promise<unknown>): Promise<MigrationError> {
   if (!(error instanceof MigrationError)) throw new Error('expected a MigrationError', { cause: error });
   return error;
 }
-
-test('applies the migrations, and the second run is a no-op', async (t) => {
-  const { url } = await testDatabase(t, { migrated: false });
-  t.same(await migrate(url), { applied: shipped, changed: [], keyed: 0 });
-  t.same(await migrate(url), { applied: [], changed: [], keyed: 0 });
-});
 
 test('the addresses of 1.0.0 get the form in which they are compared, also where two become one', async (t) => {
   const { url } = await testDatabase(t, { migrated: false });
@@ -148,33 +139,6 @@ test('a failed migration is named, with the database’s error and the next step
   t.same(rows, [{ half: null }], 'all of it was rolled back');
 });
 
-test('a failed migration that was marked as rolled back runs again', async (t) => {
-  const { url } = await testDatabase(t);
-  const folder = copiedMigrations(t);
-  addMigration(folder, broken, 'SELECT 1/0');
-  await failure(migrate(url, { folder }));
-  await resolveMigration(url, broken, 'rolled-back', { folder });
-  addMigration(folder, broken, 'SELECT 1');
-  t.same((await migrate(url, { folder })).applied, [broken]);
-});
-
-test('a failed migration that was marked as applied counts as done', async (t) => {
-  const { url } = await testDatabase(t);
-  const folder = copiedMigrations(t);
-  addMigration(folder, broken, 'SELECT 1/0');
-  await failure(migrate(url, { folder }));
-  await resolveMigration(url, broken, 'applied', { folder });
-  t.same((await migrate(url, { folder })).applied, []);
-  await t.rejects(resolveMigration(url, broken, 'applied', { folder }), MigrationError);
-  await t.rejects(resolveMigration(url, 'no_such_migration', 'applied', { folder }), MigrationError);
-});
-
-test('an interrupted migration is reported, although the database gave no error', async (t) => {
-  const { url } = await testDatabase(t);
-  await withClient(url, (client) => client.query('UPDATE _prisma_migrations SET finished_at = NULL'));
-  t.match((await failure(migrate(url))).message, 'The connection ended');
-});
-
 test('no connection error holds the password', async (t) => {
   for (const url of [
     'postgres://someone:hunter2@127.0.0.1:1/db',
@@ -188,10 +152,7 @@ test('no connection error holds the password', async (t) => {
 });
 
 test('the records equal those of Prisma’s migrate deploy', async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-migrations-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = testFolder(t);
   addMigration(folder, '1_one', 'CREATE TABLE one (id int);\nCREATE INDEX ON one (id);\n');
   addMigration(folder, '2_two', '-- Ünïcode\nCREATE TABLE two (id int)');
   const { url: ours } = await testDatabase(t, { migrated: false });
@@ -259,6 +220,9 @@ test('Prisma sees what was applied here, what failed, and how it was settled', a
   t.match(failed, { finished_at: null, rolled_back_at: Date });
   t.match(settled, { finished_at: Date, rolled_back_at: null, applied_steps_count: 0, logs: '' });
   t.same(settled?.started_at, settled?.finished_at);
+  t.same((await migrate(url, { folder })).applied, []);
+  await t.rejects(resolveMigration(url, broken, 'applied', { folder }), MigrationError);
+  await t.rejects(resolveMigration(url, 'no_such_migration', 'applied', { folder }), MigrationError);
 });
 
 test('a file that changed after it was applied is named, and not applied again', async (t) => {

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { test, type Test } from 'tap';
-import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { failureOf, statementOf, type ObservePostgres } from '../../../src/infra/postgres/observed-pool.ts';
+import { openPostgres } from '../../support/open-postgres.ts';
 import { testDatabase, withClient } from '../../support/postgres.ts';
 
 /** A pool of one connection, and its reports. */
@@ -13,8 +13,7 @@ async function observed(t: Test, options: { url?: string; timeout?: number } = {
     postgresFailed: (reason) => seen.push(`failed: ${reason}`),
   };
   const url = options.url ?? (await testDatabase(t)).url;
-  const postgres = makePostgres({ url, pool: 1, timeout: options.timeout ?? 5000, observe });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url, timeout: options.timeout ?? 5000, observe });
   const taken = () => seen.splice(0);
   return { ...postgres, url, taken };
 }

@@ -1,6 +1,7 @@
 import { test } from 'tap';
 import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { makeRunPrepared, prepare } from '../../../src/infra/postgres/prepared.ts';
+import { openPostgres } from '../../support/open-postgres.ts';
 import { startPgBouncer } from '../../support/pgbouncer.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { toolsMissing } from '../../support/tools.ts';
@@ -11,8 +12,7 @@ const ECHO = prepare(
 
 test('a statement is prepared once on each connection, and its rows have the types of Prisma', async (t) => {
   const { url } = await testDatabase(t);
-  const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url });
   const { run, pool } = postgres;
   const at = new Date(1_795_000_000_123);
   for (let i = 0; i < 2; i++)

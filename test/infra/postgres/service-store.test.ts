@@ -1,8 +1,8 @@
 import { test } from 'tap';
-import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { makeServiceStore } from '../../../src/infra/postgres/service-store.ts';
 import { clientStoreContract } from '../../contract/service-store.ts';
 import { makeMemoryServiceStore } from '../../support/memory-service-store.ts';
+import { openPostgres } from '../../support/open-postgres.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { sql } from '../../support/sql.ts';
 
@@ -10,19 +10,12 @@ clientStoreContract('in memory', () => Promise.resolve(makeMemoryServiceStore())
 
 clientStoreContract('PostgreSQL', async (t) => {
   const { url } = await testDatabase(t);
-  const postgres = makePostgres({ url, pool: 4, timeout: 5000, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url, pool: 4 });
   return makeServiceStore(postgres.prisma);
 });
 
 test('an unreachable database is an outage', async (t) => {
-  const postgres = makePostgres({
-    url: 'postgres://unknown@127.0.0.1:1/none',
-    pool: 1,
-    timeout: 1000,
-    observe: null,
-  });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url: 'postgres://unknown@127.0.0.1:1/none', timeout: 1000 });
   const store = makeServiceStore(postgres.prisma);
   const secretHash = new Uint8Array(32);
   const client = {
@@ -54,8 +47,7 @@ test('an unreachable database is an outage', async (t) => {
 
 test('a client of a later release has the rights that this one knows', async (t) => {
   const { url } = await testDatabase(t);
-  const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url });
   await sql(
     url,
     `INSERT INTO service_clients (client_id, name, secret_hash, created_at, rights)

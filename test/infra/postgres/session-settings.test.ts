@@ -11,6 +11,7 @@ import { clientStoreContract } from '../../contract/service-store.ts';
 import { longLivedTokensContract } from '../../contract/long-lived-tokens.ts';
 import { tokenStoreContract } from '../../contract/token-store.ts';
 import { anAccount } from '../../support/client.ts';
+import { openPostgres } from '../../support/open-postgres.ts';
 import { CHANGED, HARMLESS, IMPOSSIBLE, makeOwnRole } from '../../support/own-role.ts';
 import { startPgBouncer } from '../../support/pgbouncer.ts';
 import { testDatabase } from '../../support/postgres.ts';
@@ -19,8 +20,7 @@ import { toolsMissing } from '../../support/tools.ts';
 
 /** The stores pass their contracts over this connection. */
 function contractsHold(kind: string, url: string): void {
-  const postgres = makePostgres({ url, pool: 5, timeout: 10_000, observe: null });
-  file.teardown(() => postgres.close());
+  const postgres = openPostgres(file, { url, pool: 5, timeout: 10_000 });
   const { prisma } = postgres;
   const addUser = async (more: object = {}) => {
     const { username, name, email } = anAccount();
@@ -112,8 +112,7 @@ test('the statement that an error names mends it, wherever the setting comes fro
     `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET default_transaction_read_only = on`,
     `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET lock_timeout = 5`,
   );
-  const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url });
   await t.rejects(postgres.pool.query('SELECT 1'), { name: 'SettingsError' });
   const statements =
     postgres
@@ -127,8 +126,7 @@ test('the statement that an error names mends it, wherever the setting comes fro
 
 test('a database that cannot hold every name is refused', async (t) => {
   const { url } = await testDatabase(t, { migrated: false, encoding: 'LATIN1' });
-  const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url });
   await t.rejects(postgres.pool.query('SELECT 1'), { message: /server_encoding = LATIN1.* ENCODING 'UTF8'/ });
 });
 
@@ -146,8 +144,7 @@ test('behind a pooler, a connection refuses what it could only set for others', 
 
 test('a default that changes on a connection leaves transactions as they are', async (t) => {
   const { url } = await makeOwnRole(t);
-  const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url });
   await postgres.pool.query("SET default_transaction_isolation = 'serializable'");
   const [row] = await postgres.prisma.$transaction(
     (tx) => tx.$queryRaw<{ level: string }[]>`SELECT current_setting('transaction_isolation') AS level`,

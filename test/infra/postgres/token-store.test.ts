@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { t as file, test } from 'tap';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
-import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { toUser } from '../../../src/infra/postgres/rows.ts';
 import { makeRevocationStore } from '../../../src/infra/postgres/revocation-store.ts';
 import { makePasswordStore } from '../../../src/infra/postgres/password-store.ts';
@@ -13,13 +12,13 @@ import { makeMailStore } from '../../../src/infra/postgres/wanted-mails.ts';
 import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
 import { longLivedTokensContract } from '../../contract/long-lived-tokens.ts';
 import { tokenStoreContract } from '../../contract/token-store.ts';
+import { openPostgres } from '../../support/open-postgres.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { LIFETIMES, ROOM } from '../../support/token.ts';
 
 const { url } = await testDatabase(file);
-const postgres = makePostgres({ url, pool: 5, timeout: 10_000, observe: null });
+const postgres = openPostgres(file, { url, pool: 5, timeout: 10_000 });
 const { prisma } = postgres;
-file.teardown(() => postgres.close());
 
 /** Accounts of this test only. */
 async function addUser() {
@@ -47,8 +46,7 @@ longLivedTokensContract('postgres', async () => ({
 }));
 
 test('a standby or replaced primary is not read, because revoked tokens could return', async (t) => {
-  const standby = makePostgres({ url, pool: 1, timeout: 10_000, observe: null });
-  t.teardown(() => standby.close());
+  const standby = openPostgres(t, { url, timeout: 10_000 });
   await standby.pool.query('SET default_transaction_read_only = on');
   const tokens = makeTokenStore(standby, LIFETIMES);
   const { id } = await addUser();
@@ -64,8 +62,7 @@ test('a standby or replaced primary is not read, because revoked tokens could re
 });
 
 test('a standby that has not received a one-time token, account, service or factor yet does not call it wrong', async (t) => {
-  const standby = makePostgres({ url, pool: 1, timeout: 10_000, observe: null });
-  t.teardown(() => standby.close());
+  const standby = openPostgres(t, { url, timeout: 10_000 });
   await standby.pool.query('SET default_transaction_read_only = on');
   const passwords = makePasswordStore(standby.prisma);
   const mails = makeMailStore(standby, { reset: 60, verification: 60 });

@@ -1,6 +1,6 @@
 import { test } from 'tap';
-import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { makeUserStore } from '../../../src/infra/postgres/user-store.ts';
+import { openPostgres } from '../../support/open-postgres.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { sql } from '../../support/sql.ts';
 
@@ -16,8 +16,7 @@ function aHash(logN: number, fill: number): Buffer {
 
 test('a page of stored hashes shows one of each cost, and the scan ends', async (t) => {
   const { url } = await testDatabase(t);
-  const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url });
   const costs = [14, 17, 14, 17, 17, 15];
   for (const [i, logN] of costs.entries()) {
     const values = [`user${i}`, `user${i}@example.com`, aHash(logN, i)];
@@ -41,12 +40,6 @@ test('a page of stored hashes shows one of each cost, and the scan ends', async 
 });
 
 test('an unreachable database is an outage', async (t) => {
-  const postgres = makePostgres({
-    url: 'postgres://unknown@127.0.0.1:1/none',
-    pool: 1,
-    timeout: 1000,
-    observe: null,
-  });
-  t.teardown(() => postgres.close());
+  const postgres = openPostgres(t, { url: 'postgres://unknown@127.0.0.1:1/none', timeout: 1000 });
   await t.rejects(makeUserStore(postgres.prisma).sampleHashes(0, 1), { code: 'unavailable' });
 });

@@ -12,11 +12,8 @@ const CLOSED = { connectionEpoch: () => null };
 
 async function open(t: Test) {
   const { url, prefix } = testRedis(t);
-  const redis = quietRedisClient({ url, timeout: 5000 });
+  const redis = quietRedisClient(t, { url, timeout: 5000 });
   await redis.connect();
-  t.teardown(() => {
-    redis.disconnect();
-  });
   return {
     slots: makeRedisAttemptSlots(redis, { prefix, gate: CLOSED, observe: UNOBSERVED }),
     redis,
@@ -93,11 +90,8 @@ test('with Redis away there is no slot', { skip: redisMissing }, async (t) => {
 test('a slot that was taken too late to be told of is given back', { skip: redisMissing }, async (t) => {
   const { url, prefix } = testRedis(t);
   const proxy = await faultProxy(t, url);
-  const redis = quietRedisClient({ url: proxy.url, timeout: 200 });
+  const redis = quietRedisClient(t, { url: proxy.url, timeout: 200 });
   await redis.connect();
-  t.teardown(() => {
-    redis.disconnect();
-  });
   const slots = makeRedisAttemptSlots(redis, { prefix, gate: CLOSED, observe: UNOBSERVED });
   const allowance = { count: 1, seconds: 60 };
   // The server has both scripts.

@@ -8,11 +8,8 @@ import { UNOBSERVED } from '../../support/unobserved.ts';
 
 async function open(t: Test) {
   const { url, prefix } = testRedis(t);
-  const redis = quietRedisClient({ url, timeout: 5000 });
+  const redis = quietRedisClient(t, { url, timeout: 5000 });
   await redis.connect();
-  t.teardown(() => {
-    redis.disconnect();
-  });
   const options = { prefix, gate: openGate, observe: UNOBSERVED, kept: KEPT };
   const [feed, other] = [makeRedisRevocationFeed(redis, options), makeRedisRevocationFeed(redis, options)];
   return { feed, other, redis, prefix, pass: (seconds: number) => ageFeed(redis, prefix, seconds) };

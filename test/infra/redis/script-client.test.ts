@@ -12,11 +12,8 @@ const IDS = [11, 12, 13];
 const unavailable = { status: 'rejected', reason: { code: 'unavailable' } };
 
 async function open(t: Test, url: string, prefix: string) {
-  const redis = quietRedisClient({ url, timeout: 5000 });
+  const redis = quietRedisClient(t, { url, timeout: 5000 });
   await redis.connect();
-  t.teardown(() => {
-    redis.disconnect();
-  });
   const failures: string[] = [];
   const answered: string[] = [];
   const observe = {

@@ -12,11 +12,8 @@ import { UNOBSERVED } from '../../support/unobserved.ts';
 
 async function open(t: Test) {
   const { url, prefix } = testRedis(t);
-  const redis = quietRedisClient({ url, timeout: 5000 });
+  const redis = quietRedisClient(t, { url, timeout: 5000 });
   await redis.connect();
-  t.teardown(() => {
-    redis.disconnect();
-  });
   const tokenStates = makeRedisTokenStates(redis, {
     prefix,
     cacheTtl: CACHE_TTL,
@@ -289,10 +286,7 @@ test(
 );
 
 test('an unreachable Redis is an outage, never an answer', async (t) => {
-  const redis = quietRedisClient({ url: 'redis://127.0.0.1:1', timeout: 500 });
-  t.teardown(() => {
-    redis.disconnect();
-  });
+  const redis = quietRedisClient(t, { url: 'redis://127.0.0.1:1', timeout: 500 });
   const tokenStates = makeRedisTokenStates(redis, {
     prefix: '',
     cacheTtl: CACHE_TTL,
@@ -334,10 +328,7 @@ test(
     const { url, prefix } = testRedis(t);
     const key = { userId: 7, tokenId: 11 };
     const connect = async (gate: RedisTokenStatesOptions['gate'], timeout = 5000) => {
-      const redis = quietRedisClient({ url, timeout });
-      t.teardown(() => {
-        redis.disconnect();
-      });
+      const redis = quietRedisClient(t, { url, timeout });
       await redis.connect();
       const tokenStates = makeRedisTokenStates(redis, { prefix, cacheTtl: CACHE_TTL, gate, observe });
       return { redis, tokenStates };

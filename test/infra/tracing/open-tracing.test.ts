@@ -3,9 +3,8 @@ import { test, type Test } from 'tap';
 import { anAccount } from '../../support/client.ts';
 import { logLines } from '../../support/log-lines.ts';
 import { startOtlpReceiver, type ReceivedSpan } from '../../support/otlp-receiver.ts';
-import { testDatabase } from '../../support/postgres.ts';
 import { redisMissing, testRedis } from '../../support/redis.ts';
-import { ready, startService } from '../../support/service.ts';
+import { readyService } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
 
 const skip = { skip: redisMissing };
@@ -16,7 +15,6 @@ const TRACEPARENT = `00-${TRACE_ID}-${PARENT_ID}-01`;
 
 /** The service as a process on both stores. It prints a line for each module of OpenTelemetry that it loads. */
 async function traced(t: Test, env: Record<string, string>) {
-  const { url } = await testDatabase(t);
   const { url: redisUrl, prefix } = testRedis(t);
   const hooks = `export async function load(url, context, next) {
     if (url.includes('/@opentelemetry/')) console.error('LOADED ' + url);
@@ -24,14 +22,12 @@ async function traced(t: Test, env: Record<string, string>) {
   }`;
   const data = (code: string) => `data:text/javascript,${encodeURIComponent(code)}`;
   const loader = data(`import { register } from 'node:module'; register(${JSON.stringify(data(hooks))});`);
-  const service = await startService(t, {
-    DATABASE_URL: url,
+  const service = await readyService(t, {
     REDIS_URL: redisUrl,
     REDIS_PREFIX: prefix,
     NODE_OPTIONS: `--import=${loader}`,
     ...env,
   });
-  await ready(service);
   const call = async (
     line: string,
     options: { token?: string; body?: object; traceparent?: string } = {},

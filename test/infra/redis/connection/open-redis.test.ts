@@ -8,10 +8,7 @@ import { until } from '../../../support/until.ts';
 
 test('commands of one turn arrive in order', { skip: redisMissing }, async (t) => {
   const { url, prefix } = testRedis(t);
-  const redis = quietRedisClient({ url, timeout: 5000 });
-  t.teardown(() => {
-    redis.disconnect();
-  });
+  const redis = quietRedisClient(t, { url, timeout: 5000 });
   await redis.connect();
   const lengths = Array.from({ length: 200 }, (_, i) => redis.rpush(`${prefix}list`, i));
   t.same(
@@ -23,10 +20,7 @@ test('commands of one turn arrive in order', { skip: redisMissing }, async (t) =
 
 test('a large command leaves before the end of the turn', { skip: redisMissing }, async (t) => {
   const { url } = testRedis(t);
-  const redis = quietRedisClient({ url, timeout: 5000 });
-  t.teardown(() => {
-    redis.disconnect();
-  });
+  const redis = quietRedisClient(t, { url, timeout: 5000 });
   await redis.connect();
   const small = redis.echo('small');
   t.equal(redis.stream.writableCorked, 1, 'a small one waits for others');
@@ -38,10 +32,7 @@ test('a large command leaves before the end of the turn', { skip: redisMissing }
 
 test('commands fail while Redis is away, and work once it is back', { skip: redisMissing }, async (t) => {
   const { url } = testRedis(t);
-  const redis = quietRedisClient({ url, timeout: 5000 });
-  t.teardown(() => {
-    redis.disconnect();
-  });
+  const redis = quietRedisClient(t, { url, timeout: 5000 });
   await t.rejects(redis.ping(), 'before there is a connection');
   if (redis.status !== 'ready') await new Promise((resolve) => redis.once('ready', resolve));
   t.equal(await redis.ping(), 'PONG');
@@ -61,10 +52,7 @@ test(
     const { hostname: host, port } = new URL(url);
     const sentinel = await fakeSentinel(t, { host, port: port || '6379' });
     const nodes = [{ host: '127.0.0.1', port: sentinel.port }];
-    const redis = quietRedisClient({ url, nodes, sentinel: { name: 'main' }, timeout: 5000 });
-    t.teardown(() => {
-      redis.disconnect();
-    });
+    const redis = quietRedisClient(t, { url, nodes, sentinel: { name: 'main' }, timeout: 5000 });
     await redis.connect();
     await sentinel.subscribed();
     let told = 0;
@@ -92,10 +80,7 @@ test(
   { skip: redisServersMissing },
   async (t) => {
     const server = await startRedis(t, { args: ['--databases', '2'] });
-    const redis = quietRedisClient({ url: `${server.url}/2`, timeout: 5000 });
-    t.teardown(() => {
-      redis.disconnect();
-    });
+    const redis = quietRedisClient(t, { url: `${server.url}/2`, timeout: 5000 });
     const causes: unknown[] = [];
     redis.on('error', (error) => causes.push(causeOf(error)));
     let isReady = false;
