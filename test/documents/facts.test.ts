@@ -1,6 +1,7 @@
 import { test } from 'tap';
 import { FIELD_CODES } from '../../src/domain/errors.ts';
 import { PROBLEMS } from '../../src/http/problem.ts';
+import { migrationNames, shippedMigrations } from '../../src/infra/postgres/migration-files.ts';
 import { allDocuments, readDocument } from '../support/documents.ts';
 import { codeOf, readTable } from '../support/markdown.ts';
 import { METRICS, problemsOn, SETTINGS } from './facts.ts';
@@ -26,6 +27,8 @@ test('the tables of reference leave nothing out', (t) => {
     FIELD_CODES.map((code) => [code, limits[code] ?? '']),
     'the codes of fields, in order',
   );
+  const upgrading = readDocument('docs/upgrading.md');
+  for (const name of migrationNames(shippedMigrations())) t.match(upgrading, `\`${name}\``, name);
   t.end();
 });
 
