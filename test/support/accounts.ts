@@ -29,7 +29,14 @@ export async function enableAccount(databaseUrl: string, key: AccountKey): Promi
   await withAccounts(databaseUrl, (accounts) => accounts.change(key, { disabled: false }, Date.now()));
 }
 
-const ALL: readonly Right[] = ['introspect', 'users.read', 'users.write', 'users.reset', 'users.factors'];
+const ALL: readonly Right[] = [
+  'introspect',
+  'users.read',
+  'users.write',
+  'users.reset',
+  'users.factors',
+  'limited',
+];
 
 /** A service with these rights, as a function that sends its requests. */
 export async function aManager(databaseUrl: string, target: Target, rights = ALL, name = 'back office') {

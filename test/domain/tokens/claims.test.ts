@@ -4,6 +4,7 @@ import {
   hasExpired,
   isLongExpired,
   isLongLived,
+  isTooOld,
   lifetimesOf,
   limitedClaims,
   longLivedClaims,
@@ -143,6 +144,15 @@ test('a token expires with its claim plus the tolerance, to the millisecond', (t
   t.equal(hasExpired({ expiresAt: IAT }, end - 1), false);
   t.equal(hasExpired({ expiresAt: IAT }, end), true);
   t.equal(hasExpired({ expiresAt: null }, Number.MAX_SAFE_INTEGER), false);
+  t.end();
+});
+
+test('a refresh token is too old after the present lifetime plus the tolerance, to the millisecond', (t) => {
+  const { generation } = identity;
+  const end = (IAT + lifetimes.refreshToken + CLOCK_TOLERANCE) * 1000;
+  t.equal(isTooOld({ type: 'refresh', generation }, end - 1, lifetimes), false);
+  t.equal(isTooOld({ type: 'refresh', generation }, end, lifetimes), true);
+  t.equal(isTooOld({ type: 'access', generation }, end, lifetimes), false);
   t.end();
 });
 
