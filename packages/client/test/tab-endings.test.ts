@@ -7,7 +7,7 @@ import { redisServersMissing } from '../../../test/support/redis-server.ts';
 import { until } from '../../../test/support/until.ts';
 import '../../../test/support/watch-leaks.ts';
 import type { Tab } from './tab.ts';
-import { inTab, openTabs, startWorld, type Tabs, type World } from './tabs.ts';
+import { inTab, openTabs, startWorld, untilAllTabs, type Tabs, type World } from './tabs.ts';
 
 const skip = chromiumMissing || redisServersMissing;
 
@@ -32,8 +32,8 @@ test('the end of a session in one tab, and what other tabs do meanwhile', { skip
     const tabs = await openTabs(t, world);
     const { refreshed, release } = await heldRefresh(tabs);
     for (const tab of [1, 2]) await inTab(tabs.page(tab), (tab) => tab.client.refresh());
-    const token = await inTab(tabs.page(1), (tab) => tab.stored());
-    t.equal(token, tabs.site.pairs.at(-1)?.access_token);
+    const token = tabs.site.pairs.at(-1)?.access_token;
+    await untilAllTabs(tabs, (tab, token) => tab.stored() === token, token);
     release();
     t.equal(await refreshed, 'done');
     t.equal(await inTab(tabs.page(0), (tab) => tab.stored()), token, 'the older pair is not stored');
@@ -119,9 +119,7 @@ async function logInAnother({ page }: Tabs, { url }: World): Promise<{ id: numbe
   return { id: user.id, token: await inTab(page(1), (tab) => tab.stored()) };
 }
 
-async function signedOut(t: Test, { pages }: Tabs): Promise<void> {
-  for (const page of pages) {
-    await until(async () => (await inTab(page, (tab) => tab.client.session)) === null);
-    t.equal(await inTab(page, (tab) => tab.stored()), '');
-  }
+async function signedOut(t: Test, tabs: Tabs): Promise<void> {
+  await untilAllTabs(tabs, (tab) => tab.client.session === null);
+  for (const page of tabs.pages) t.equal(await inTab(page, (tab) => tab.stored()), '');
 }

@@ -7,6 +7,7 @@ import { testFolder } from '../../../test/support/folder.ts';
 import { testDatabase } from '../../../test/support/postgres.ts';
 import { startRedis } from '../../../test/support/redis-server.ts';
 import { readyService, startService } from '../../../test/support/service.ts';
+import { until } from '../../../test/support/until.ts';
 import { startSite, type Site } from './site.ts';
 import type { Tab } from './tab.ts';
 
@@ -79,6 +80,7 @@ export async function openTabs(t: Test, world: World) {
   };
   for (let tab = 0; tab < TABS; tab++) await tabs.open(tab);
   await inTab(tabs.page(0), (tab, account) => tab.client.signup(account), anAccount());
+  await untilAllTabs(tabs, (tab) => tab.client.session !== null);
   return tabs;
 }
 
@@ -89,6 +91,15 @@ export function inTab<Result, Value = undefined>(
   value?: Value,
 ): Promise<Result> {
   return page.evaluate<Result>(`(${run.toString()})(tab, ${JSON.stringify(value)})`);
+}
+
+/** Browser processes share localStorage with a delay. @param holds as for `inTab` */
+export async function untilAllTabs<Value = undefined>(
+  { pages }: { pages: readonly Page[] },
+  holds: (tab: Tab, value: Value) => boolean,
+  value?: Value,
+): Promise<void> {
+  for (const page of pages) await until(() => inTab(page, holds, value));
 }
 
 /** @throws Error if a tab is signed out */
