@@ -1,5 +1,6 @@
-// `npm run check`: types, lint, format and boundaries of all but the laboratory, at the same time. Prints the output of
-// each that failed. With `--lab` (`npm run check -w lab`), types, lint and format of the laboratory alone.
+// `npm run check`: types, lint, format, boundaries and planted mistakes of all but the laboratory, at the same time.
+// Prints the output of each that failed. With `--lab` (`npm run check -w lab`), types, lint and format of the laboratory
+// alone.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -21,7 +22,12 @@ const passed = await Promise.all([
     ...(isLab ? ['lab'] : ['--ignore-pattern', 'lab']),
   ),
   check('format', 'node_modules/oxfmt/bin/oxfmt', '--check', ...(isLab ? ['lab'] : ['.', '!lab'])),
-  ...(isLab ? [] : [check('boundaries', 'scripts/boundaries.mjs')]),
+  ...(isLab
+    ? []
+    : [
+        check('boundaries', 'scripts/boundaries.mjs'),
+        check('planted mistakes', 'scripts/mutations.mjs', '--check'),
+      ]),
 ]);
 if (passed.includes(false)) process.exitCode = 1;
 

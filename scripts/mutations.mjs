@@ -1,6 +1,7 @@
 // `npm run test:mutations [-- NAME…]`: plants one mistake at a time and expects a test to fail. Works on copies of dist/,
 // never on the tree itself. planted-mutations.mjs lists the mistakes; lua-mutants.mjs makes more of them in the Lua
 // scripts by rule, because Stryker does not know Lua.
+// `--check` tests nothing: it says which mistakes name a line that has changed since.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -19,12 +20,14 @@ const LEAST = 15;
 const PASSED = /^(PATH|HOME|TMPDIR|TEST_.*)$/;
 
 const root = new URL('..', import.meta.url).pathname;
-const filters = process.argv.slice(2);
+const isCheck = process.argv[2] === '--check';
+const filters = isCheck ? [] : process.argv.slice(2);
 const chosen = [...mutations, ...luaMutants(root)].filter(
   ({ file, name }) => filters.length === 0 || filters.some((text) => `${file} ${name}`.includes(text)),
 );
 if (chosen.length === 0) fail(`no mutation matches ${filters.join(' ')}`);
 for (const { file, find } of chosen) if (find !== undefined) findOnce(file, find);
+if (isCheck) process.exit();
 
 await import('./build.mjs');
 

@@ -93,7 +93,10 @@ export function inTab<Result, Value = undefined>(
   return page.evaluate<Result>(`(${run.toString()})(tab, ${JSON.stringify(value)})`);
 }
 
-/** Browser processes share localStorage with a delay. @param holds as for `inTab` */
+/**
+ * Waits until this holds in every tab, because browser processes share localStorage with a delay.
+ * @param holds as for `inTab`
+ */
 export async function untilAllTabs<Value = undefined>(
   { pages }: { pages: readonly Page[] },
   holds: (tab: Tab, value: Value) => boolean,
