@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 import { test, type Test } from 'tap';
 import { parse } from 'yaml';
 import { readDocument } from '../support/documents.ts';
-import { ALIASES, NAMES, withAudience } from '../support/identity-headers.ts';
+import { aliasesOf, NAMES, OVERRIDES, withAudience } from '../support/identity-headers.ts';
 import { decoded, spellings, waysOut } from '../support/path-spellings.ts';
 import { ALL_PATHS, PUBLIC_PATHS } from '../support/public-paths.ts';
 
@@ -76,7 +76,7 @@ test('Traefik’s files', async (t) => {
     const middlewares = {
       'signed-in': { forwardAuth },
       'may-read-reports': at(SCOPED),
-      'no-identity': removed(NAMES),
+      'no-identity': removed([...NAMES, ...OVERRIDES]),
       'no-token': removed(['Authorization']),
     };
     t.strictSame(http.middlewares, middlewares);
@@ -118,8 +118,8 @@ test('Traefik’s files', async (t) => {
   });
 });
 
-/** Of the request that is matched here, which is a GET. */
-const READS = 'Method(`GET`) && ';
+/** Of the request that is matched here, which is a GET without Upgrade. */
+const READS = 'Method(`GET`) && !HeaderRegexp(`Upgrade`, `.*`) && ';
 
 function isTraefikMatch(rule: string, path: string): boolean {
   return rule.split(' || ').some((part) => {
@@ -147,7 +147,7 @@ interface Route {
 
 interface Manager {
   early_header_mutation_extensions: {
-    typed_config: { mutations: { remove_on_match: { key_matcher: Matcher } }[] };
+    typed_config: { mutations: { remove_on_match?: { key_matcher: Matcher }; remove?: string }[] };
   }[];
   http_filters: [{ name: string; typed_config: { http_service: object } }, { name: string }];
   local_reply_config: object;
@@ -204,13 +204,18 @@ test('Envoy’s file', async (t) => {
     t.end();
   });
 
-  await t.test('drops a client’s identity in any spelling', (t) => {
-    const matchers = manager.early_header_mutation_extensions
-      .flatMap(({ typed_config }) => typed_config.mutations)
-      .map(({ remove_on_match }) => remove_on_match.key_matcher);
+  await t.test('drops a client’s identity and overrides in any spelling', (t) => {
+    const mutations = manager.early_header_mutation_extensions.flatMap(
+      ({ typed_config }) => typed_config.mutations,
+    );
     // Envoy has names in lower case.
-    const isDropped = (name: string) => matchers.some((matcher) => isMatch(matcher, name.toLowerCase()));
-    const ours = [...NAMES, 'X-Auth-Groups', ...ALIASES.flatMap(({ names }) => names)];
+    const isDropped = (name: string) =>
+      mutations.some(({ remove_on_match: pattern, remove, ...others }) => {
+        if (Object.keys(others).length > 0) throw new Error(`unknown: ${Object.keys(others).join()}`);
+        return remove === name.toLowerCase() || (pattern && isMatch(pattern.key_matcher, name.toLowerCase()));
+      });
+    const dropped = [...NAMES, ...OVERRIDES, 'X-Forwarded-Host'];
+    const ours = [...dropped, 'X-Auth-Groups', ...aliasesOf(dropped).flatMap(({ names }) => names)];
     t.strictSame(
       ours.filter((name) => !isDropped(name)),
       [],
@@ -317,11 +322,14 @@ function typeOf(name: string): string {
   return `type.googleapis.com/envoy.extensions.${name}`;
 }
 
-const READS_AT_ENVOY = [{ name: ':method', string_match: { safe_regex: { regex: 'GET|HEAD' } } }];
+const READS_AT_ENVOY = [
+  { name: ':method', string_match: { safe_regex: { regex: 'GET|HEAD' } } },
+  { name: 'upgrade', present_match: true, invert_match: true },
+];
 
 /** A regular expression must match the whole text, and no matcher sees the query. */
 function isMatch({ path, prefix, safe_regex: pattern, headers, ...others }: Matcher, text: string): boolean {
-  // Of a GET.
+  // Of a GET without Upgrade.
   if (headers && !isDeepStrictEqual(headers, READS_AT_ENVOY)) throw new Error('unknown headers');
   if (Object.keys(others).length > 0) throw new Error(`unknown: ${Object.keys(others).join()}`);
   if (path !== undefined) return text === path;

@@ -4,23 +4,28 @@ import { startApplication, type Seen } from './application.ts';
 import { bearer } from './client.ts';
 import { startDeployedCaddy } from './deployed-caddy.ts';
 import { startDeployedNginx } from './deployed-nginx.ts';
-import { ALIASES, NAMES } from './identity-headers.ts';
+import { aliasesOf, NAMES } from './identity-headers.ts';
 import { readyService } from './service.ts';
 import { toolsMissing } from './tools.ts';
 
-/** Ways to forge all identity headers, as lines of a request. */
-export const FORGED: Record<string, string[]> = {
-  'in its own spelling': NAMES.map((name) => `${name}: spoofed`),
-  'in lower case': NAMES.map((name) => `${name.toLowerCase()}: spoofed`),
-  'in capitals, twice': NAMES.flatMap((name) => [`${name.toUpperCase()}: spoofed`, `${name}: spoofed`]),
-  'first empty, then spoofed': NAMES.flatMap((name) => [`${name}:`, `${name}: spoofed`]),
-  'as hop-by-hop headers': [`Connection: ${NAMES.join(', ')}`],
+/** Ways to forge all of some headers, as lines of a request. */
+export const waysToForge = (names: readonly string[]): Record<string, string[]> => ({
+  'in its own spelling': names.map((name) => `${name}: spoofed`),
+  'in lower case': names.map((name) => `${name.toLowerCase()}: spoofed`),
+  'in capitals, twice': names.flatMap((name) => [`${name.toUpperCase()}: spoofed`, `${name}: spoofed`]),
+  'first empty, then spoofed': names.flatMap((name) => [`${name}:`, `${name}: spoofed`]),
+  'as hop-by-hop headers': [`Connection: ${names.join(', ')}`],
   'as hop-by-hop headers, in two lines': [
-    `Connection: ${NAMES.join(',')}`,
+    `Connection: ${names.join(',')}`,
     `Connection: keep-alive, Upgrade`,
   ],
-};
-for (const { odd, names } of ALIASES) FORGED[`with ${odd}`] = names.map((name) => `${name}: spoofed`);
+  ...Object.fromEntries(
+    aliasesOf(names).map(({ odd, names }) => [`with ${odd}`, names.map((name) => `${name}: spoofed`)]),
+  ),
+});
+
+/** Ways to forge all identity headers. */
+export const FORGED = waysToForge(NAMES);
 
 /** For the spellings of a path. */
 export const SEED = Number(process.env.TEST_SEED ?? 1);
