@@ -82,7 +82,7 @@ test(
       body: '{"name":"Orders report","scopes":["orders:read"],"audience":"orders"}',
     });
     t.strictSame(await ask(token), [201, 200, 200], byKeys.errors() + introspects.errors());
-    const forgeries = Object.entries(waysToForge([...NAMES, ...OVERRIDES]));
+    const forgeries = Object.entries(waysToForge([...NAMES, ...OVERRIDES, 'X-Forwarded-Host']));
     for (const [title, lines] of forgeries) {
       t.equal(await status(haproxy.url, 'GET /', [`Authorization: Bearer ${token}`, ...lines]), '201');
       t.match(seen.at(-1)?.headers, { 'x-auth-user': String(user.id), authorization: undefined });

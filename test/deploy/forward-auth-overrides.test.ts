@@ -1,6 +1,7 @@
 import { test, type Test } from 'tap';
 import { type Seen } from '../support/application.ts';
 import { anAccount } from '../support/client.ts';
+import { readDocument } from '../support/documents.ts';
 import { aSite, PROXIES, status, waysToForge } from '../support/forward-auth.ts';
 import { OVERRIDES } from '../support/identity-headers.ts';
 import { createLimitedOver, signUpOver } from '../support/over-http.ts';
@@ -75,7 +76,10 @@ test('what a proxy has judged is what the application gets', async (t) => {
     }
     // nginx before 1.23 reads the first of several alone, and passes that on.
     await status(url, 'GET /reports/x', [...reader, 'Connection: Upgrade', 'Upgrade:', 'Upgrade: websocket']);
-    t.strictSame(seen.filter(({ headers }) => headers.upgrade), []);
+    t.strictSame(
+      seen.filter(({ headers }) => headers.upgrade),
+      [],
+    );
     t.equal(await status(url, 'GET /reports/x', [...signedIn, ...WEBSOCKET]), '101', 'others open one');
     t.equal(await status(url, 'GET /reports/x', reader), '201');
   }
@@ -90,3 +94,17 @@ function overridesIn({ rawHeaders, rawTrailers }: Seen): string[] {
     return i % 2 === 0 ? overrides.includes(name) : text === 'spoofed';
   });
 }
+
+test('docs/integrating/proxies.md prints the whole list', (t) => {
+  const text = readDocument('docs/integrating/proxies.md');
+  const [, table = ''] = /^\| names another[^\n]*\n((?:\|.*\n)+)/m.exec(text) ?? [];
+  t.strictSame(table.match(/(?<=`)[\w-]+(?=`)/g), OVERRIDES);
+  const [, filter = ''] = /^ +remove:\n((?: +- .*\n)+)/m.exec(text) ?? [];
+  const removed = ['Authorization', ...OVERRIDES, 'X-Forwarded-Host'];
+  t.strictSame(
+    filter.match(/(?<=- ).+/g),
+    removed.map((name) => name.toLowerCase()),
+  );
+  t.ok(removed.length <= 16, 'as many as a filter of the Gateway API may hold');
+  t.end();
+});
