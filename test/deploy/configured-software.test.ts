@@ -89,6 +89,15 @@ test(
       t.notOk(seen.at(-1)?.rawHeaders.includes('spoofed'), title);
     }
 
+    const websocket = ['Sec-WebSocket-Key: eHh4eHh4eHh4eHh4eHh4eA==', 'Sec-WebSocket-Version: 13'];
+    const protocols = ['h2c', 'websocket, h2c', 'h2c\r\nUpgrade: websocket', 'WebSocket'];
+    for (const protocol of protocols) {
+      const lines = ['Connection: Upgrade', `Upgrade: ${protocol}`, ...websocket];
+      await status(haproxy.url, 'GET /', [`Authorization: Bearer ${token}`, ...lines]);
+      const passed = protocol === 'WebSocket' ? protocol : undefined;
+      t.equal(seen.at(-1)?.headers.upgrade, passed, `${protocol}: nothing else is tunnelled`);
+    }
+
     const [header, claims] = [headerOf(token), claimsOf(token)];
     const now = Math.floor(Date.now() / 1000);
     const ending = forge(header, { ...claims, exp: now + 6 }, pem);
@@ -109,7 +118,11 @@ test(
     for (const [name, bad] of Object.entries(refused)) t.strictSame(await ask(bad), [401, 401, 401], name);
     const otherType = forge({ ...header, typ: 'llt+jwt' }, claims, pem);
     t.strictSame(await ask(otherType, [haproxy.url]), [401], 'another type');
-    t.equal(seen.length, 2 + forgeries.length, 'no refused request reaches the application');
+    t.equal(
+      seen.length,
+      2 + forgeries.length + protocols.length,
+      'no refused request reaches the application',
+    );
 
     t.equal(await logOutOver(issuer, access), 200);
     await until(async () => (await ask(token, [introspects.url]))[0] === 401);

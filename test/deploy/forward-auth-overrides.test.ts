@@ -9,7 +9,7 @@ import { createLimitedOver, signUpOver } from '../support/over-http.ts';
 const WEBSOCKET = ['Connection: Upgrade', 'Upgrade: websocket'];
 const TRAILERS = `2\r\nok\r\n0\r\n${OVERRIDES.map((name) => `${name}: spoofed\r\n`).join('')}\r\n`;
 
-test('what a proxy has judged is what the application gets', async (t) => {
+test('the application gets what the proxy has checked', async (t) => {
   const { service, seen, site } = await aSite(t);
   const { access_token: token } = await signUpOver(service.url, anAccount());
   const { token: limited } = await createLimitedOver(service.url, token, ['reports:read']);
@@ -85,7 +85,7 @@ test('what a proxy has judged is what the application gets', async (t) => {
   }
 });
 
-/** What arrived of them, in any spelling that an application may read as theirs, and any other forged value. */
+/** What arrived of them, in any spelling that an application may read as theirs, and other forged values. */
 function overridesIn({ rawHeaders, rawTrailers }: Seen): string[] {
   const overrides = OVERRIDES.map((name) => name.toLowerCase());
   const received = [...rawHeaders, ...rawTrailers];

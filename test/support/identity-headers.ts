@@ -9,7 +9,7 @@ export const NAMES = [
 ] as const;
 
 /**
- * Headers in which a client names another method, path or address than those that a proxy has judged. No proxy's file
+ * Headers in which a client names another method, path or address than those that a proxy has checked. No proxy's file
  * passes one on to an application.
  */
 export const OVERRIDES = [
