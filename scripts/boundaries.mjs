@@ -202,6 +202,22 @@ export const LAYERS = [
   },
 ];
 
+/**
+ * Who reads no clock of its own. Two clocks for one quantity come apart when a machine sleeps or its clock is set, and
+ * only a clock that arrives as a port shows that to a test. Stores have the time from their server, so they read no wall
+ * clock, but may measure how long an answer took. Commands that only import or migrate are no stores.
+ */
+const CLOCKS = [
+  {
+    files: /^src\/(domain|composition|infra\/memory)\//,
+    refused: /\bDate\.now\b|\bnew Date\(\)|\bperformance\b/g,
+  },
+  {
+    files: /^src\/infra\/(redis|postgres\/(?!migrate|user-imports))/,
+    refused: /\bDate\.now\b|\bnew Date\(\)|\btimeOrigin\b/g,
+  },
+];
+
 /** A file in src/ with one importer and at most this many lines belongs into that importer. */
 const SPLINTER = 60;
 
@@ -242,12 +258,23 @@ export function check(sources, exists = (path) => existsSync(join(root, path))) 
     .map(({ from, to }) => ({ from: dirname(from), to: dirname(to) }))
     .filter(({ from, to }) => from !== to);
   problems.push(...circles('no-circular-folders', folders), ...splinters(sources, graph));
+  problems.push(...[...sources].flatMap(([path, text]) => clocksOf(path, text)));
   problems.push(...notChecked([...sources.keys()], edges.length));
   return { imports: edges.length, problems };
 }
 
+function withoutComments(text) {
+  return text.replace(/^ *(\/\/|\/?\*).*$/gm, '');
+}
+
+function clocksOf(path, text) {
+  return CLOCKS.filter(({ files }) => files.test(path)).flatMap(({ refused }) =>
+    (withoutComments(text).match(refused) ?? []).map((clock) => `clock: ${path} reads ${clock}`),
+  );
+}
+
 function importsOf(from, text) {
-  const code = text.replace(/^ *(\/\/|\/?\*).*$/gm, '');
+  const code = withoutComments(text);
   const found = [
     ...[...code.matchAll(STATEMENT)].map(([, type, named, bare]) => ({
       name: named ?? bare,

@@ -25,6 +25,20 @@ test('refuses an import that the table does not allow', (t) => {
   t.end();
 });
 
+test('refuses a clock of their own in the domain and in stores', (t) => {
+  const sources = readSources();
+  const add = (file: string, line: string) => sources.set(file, `${sources.get(file) ?? ''}\n${line}\n`);
+  add('src/domain/tokens/claims.ts', 'void performance.now();');
+  add('src/infra/redis/script-client.ts', 'void [Date.now(), performance.now()];');
+  add('src/infra/memory/token-states.ts', 'void new Date();');
+  t.strictSame(check(sources).problems.sort(), [
+    'clock: src/domain/tokens/claims.ts reads performance',
+    'clock: src/infra/memory/token-states.ts reads new Date()',
+    'clock: src/infra/redis/script-client.ts reads Date.now',
+  ]);
+  t.end();
+});
+
 test('refuses a small file with one importer, and accepts it with two', (t) => {
   const importing = (...importers: string[]) => {
     const sources = readSources();

@@ -83,7 +83,7 @@ export async function compose(
     watch: makeStoreWatch({ logger, store: 'PostgreSQL', target: targetOf(databaseUrl) }),
     tracer,
   });
-  const opened = openTokenStates(config, logger, observe, tracer, tasks);
+  const opened = openTokenStates(config, logger, observe, tracer, tasks, systemClock);
   const { tokenStates, redis } = opened;
   const { prisma } = postgres;
   const ownClock = makeClock({ config, postgres, tokenStates: opened, tasks, logger });

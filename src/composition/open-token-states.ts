@@ -1,5 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Config } from '../config/config.ts';
+import type { Clock } from '../domain/clock.ts';
 import type { RevocationFeed } from '../domain/feed/ports.ts';
 import { withPublishing, type TokenStateStore } from '../domain/tokens/token-state-store.ts';
 import type { Observe } from '../telemetry/observe.ts';
@@ -7,7 +8,7 @@ import type { AttemptSlots } from '../domain/limits/ports.ts';
 import type { Tracer } from '../telemetry/tracer.ts';
 import { makeMemoryAttemptSlots } from '../infra/memory/attempt-slots.ts';
 import { makeMemoryRevocationFeed } from '../infra/memory/revocation-feed.ts';
-import { makeMemoryTokenStates } from '../infra/memory/token-states.ts';
+import { makeMemoryTokenStates, wallMicros } from '../infra/memory/token-states.ts';
 import { makeRedisAttemptSlots } from '../infra/redis/attempt-slots.ts';
 import { causeOf } from '../infra/redis/connection/errors.ts';
 import { makeConnections } from '../infra/redis/connection/connections.ts';
@@ -60,9 +61,10 @@ export function openTokenStates(
   observe: Observe,
   tracer: Tracer | null,
   tasks: Pick<BackgroundTasks, 'every'>,
+  clock: Pick<Clock, 'now' | 'monotonic'>,
 ): OpenedTokenStates {
   const cacheTtl = config.SESSION_CACHE_TTL;
-  if (config.REDIS_URL === undefined) return openMemory(cacheTtl, observe, tasks);
+  if (config.REDIS_URL === undefined) return openMemory(cacheTtl, observe, tasks, clock);
 
   const redis = openRedis({ ...config, REDIS_URL: config.REDIS_URL });
   const watch = makeStoreWatch({
@@ -143,15 +145,15 @@ function openMemory(
   cacheTtl: number,
   observe: Observe,
   tasks: Pick<BackgroundTasks, 'every'>,
+  clock: Pick<Clock, 'now' | 'monotonic'>,
 ): OpenedTokenStates {
-  const now = () => Math.floor((performance.timeOrigin + performance.now()) * 1000);
-  const tokenStates = makeMemoryTokenStates({ cacheTtl, now });
+  const tokenStates = makeMemoryTokenStates({ cacheTtl, now: wallMicros(clock) });
   const feed = makeMemoryRevocationFeed({
     newEpoch: () => crypto.randomUUID(),
-    now: () => performance.now(),
+    now: clock.monotonic,
     observe,
   });
-  const attempts = makeMemoryAttemptSlots(() => performance.now());
+  const attempts = makeMemoryAttemptSlots(clock.monotonic);
   tasks.every(SWEEP_INTERVAL, null, () => {
     tokenStates.sweep();
     attempts.sweep();

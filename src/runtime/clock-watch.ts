@@ -47,8 +47,10 @@ const TODO = 'synchronize the clocks of all servers with NTP';
 export function makeClockWatch({ others, clock, leeway, logger }: ClockWatchOptions): ClockWatch {
   const stores = others.map((other) => ({ ...other, reading: null as Reading | null, differs: false }));
   let [isTrusted, isWrong] = [true, false];
+  const ownOffset = () => clock.now() - clock.monotonic();
+  let before = ownOffset();
 
-  const skewOf = ({ offset }: Reading) => clock.now() - clock.monotonic() - offset;
+  const skewOf = ({ offset }: Reading) => ownOffset() - offset;
 
   async function read(store: (typeof stores)[number]): Promise<void> {
     const asked = clock.monotonic();
@@ -75,6 +77,17 @@ export function makeClockWatch({ others, clock, leeway, logger }: ClockWatchOpti
     isWrong = !isTrusted && answered.length > 1 && doAgree;
   }
 
+  /** Embedded stores share our clock, so nothing but the jump itself shows that it was wrong before, or is now. */
+  function noteJump(): void {
+    const seconds = Math.round((ownOffset() - before) / 1000);
+    before = ownOffset();
+    if (Math.abs(seconds) <= leeway || stores.some(({ reading }) => reading)) return;
+    logger.warn(
+      { seconds },
+      'the clock of this machine jumped: it was set, or the machine slept. Sessions that were opened or refreshed later than it says now are answered 503 until it has caught up',
+    );
+  }
+
   function log(store: OtherClock['name'], { offset }: Reading, differs: boolean): void {
     const theirs = new Date(clock.monotonic() + offset).toISOString();
     const times = { ours: new Date(clock.now()).toISOString(), theirs };
@@ -96,6 +109,7 @@ export function makeClockWatch({ others, clock, leeway, logger }: ClockWatchOpti
           judge();
         }),
       );
+      noteJump();
     },
     isTrusted: () => isTrusted,
     isWrong: () => isWrong,

@@ -129,3 +129,18 @@ test('each change is logged once, with both times', async (t) => {
     ...stores.map((store) => ['info', times('11:06:40'), agrees(store)]),
   ]);
 });
+
+test('without a store that answers, a jump is logged once, and takes no trust', async (t) => {
+  const { watch, away, logged, pass, set } = aReplica();
+  away.add('redis').add('postgres');
+  t.strictSame(await set(0), RIGHT);
+  pass(3600);
+  t.strictSame([await set(4), await set(4)], [RIGHT, RIGHT]);
+  t.strictSame(logged, []);
+  for (const ahead of [3604, 3604, 4]) t.strictSame(await set(ahead), RIGHT);
+  t.match(logged, [
+    ['warn', { seconds: 3600 }, /^the clock of this machine jumped/],
+    ['warn', { seconds: -3600 }, /^the clock of this machine jumped/],
+  ]);
+  t.equal(watch.state(), 'ok');
+});

@@ -24,17 +24,23 @@ export function aClock() {
   return clock satisfies Clock;
 }
 
-/** Moves both clocks of this process: everything in the app reads them. */
-export function aMovedClock(t: Test): (ms: number) => void {
+const CLOCKS = ['wall', 'monotonic'] as const;
+
+/**
+ * Moves the clocks of this process: everything in the app reads them.
+ * @returns moves both by these milliseconds, as time that passes does, or one alone: a machine that sleeps, or whose
+ * clock is set, moves the wall clock only.
+ */
+export function aMovedClock(t: Test): (ms: number, which?: (typeof CLOCKS)[number]) => void {
   const [now, monotonic] = [Date.now, performance.now.bind(performance)];
-  let shift = 0;
-  Date.now = () => now() + shift;
-  performance.now = () => monotonic() + shift;
+  const shift = { wall: 0, monotonic: 0 };
+  Date.now = () => now() + shift.wall;
+  performance.now = () => monotonic() + shift.monotonic;
   t.teardown(() => {
     Date.now = now;
     performance.now = monotonic;
   });
-  return (ms) => {
-    shift += ms;
+  return (ms, which) => {
+    for (const each of which ? [which] : CLOCKS) shift[each] += ms;
   };
 }

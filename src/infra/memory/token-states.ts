@@ -1,3 +1,4 @@
+import type { Clock } from '../../domain/clock.ts';
 import type { TokenKey } from '../../domain/principal.ts';
 import {
   NOTE_TTL,
@@ -32,6 +33,24 @@ interface Entry {
 /** Microseconds: the greatest age of a record that `put` accepts, and the precision of a last use. */
 const MAX_PUT_AGE = 10_000_000;
 const USE_GRANULARITY = 60_000_000;
+
+/**
+ * The store's clock: the wall clock, as Redis has it, because `exp` follows from it and is compared with the wall clock.
+ * A monotonic clock would stand still while a laptop sleeps, and each pair issued afterwards would have expired already.
+ * It only counts the microseconds between two ticks of the wall clock, which are milliseconds.
+ * @returns whole microseconds since 1970.
+ */
+export function wallMicros({ now, monotonic }: Pick<Clock, 'now' | 'monotonic'>): () => number {
+  /** The wall clock minus the monotonic one. */
+  let offset = 0;
+  return () => {
+    const wall = now();
+    const elapsed = monotonic();
+    // The wall clock was rounded down to a millisecond.
+    offset = Math.min(Math.max(offset, wall - elapsed), wall + 1 - elapsed);
+    return Math.floor((elapsed + offset) * 1000);
+  };
+}
 
 /**
  * Replaces Redis in the embedded default: the same contract over maps, for one process. After a restart, read-through

@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
-import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
+import { makeMemoryTokenStates, wallMicros } from '../../../src/infra/memory/token-states.ts';
 import { CACHE_TTL, sessionStateContract } from '../../contract/token-states.ts';
 import { aSession, aUser } from '../../support/token.ts';
 
@@ -34,4 +34,25 @@ test('a sweep removes expired states only', async (t) => {
   tokenStates.sweep();
   t.match(await tokenStates.checkAccess(key, at), { outcome: 'missing' });
   t.match(await tokenStates.checkAccess({ userId: 7, tokenId: 12 }, at), { outcome: 'revoked' });
+});
+
+test('its clock is the wall clock, with the microseconds between two ticks', (t) => {
+  let [wall, passed] = [1_795_000_000_000_300, 5_000_100];
+  const now = wallMicros({ now: () => Math.floor(wall / 1000), monotonic: () => passed / 1000 });
+  let before = now();
+  const pass = (micros: number) => {
+    wall += micros;
+    passed += micros;
+    const [last, time] = [before, now()];
+    before = time;
+    t.ok(Math.abs(time - wall) <= 1000, `${time} at ${wall}`);
+    return time - last;
+  };
+  for (let i = 0; i < 300; i++) t.ok(pass(13) > 0, 'each time is later than the one before');
+  for (const jump of [3_600_000_000, -7_200_000_000]) {
+    wall += jump;
+    for (let i = 0; i < 100; i++) t.ok(pass(13) >= 0 || i === 0, 'it goes back with the jump only');
+    t.ok(pass(13) > 0);
+  }
+  t.end();
 });
