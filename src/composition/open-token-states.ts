@@ -10,12 +10,12 @@ import { makeMemoryAttemptSlots } from '../infra/memory/attempt-slots.ts';
 import { makeMemoryRevocationFeed } from '../infra/memory/revocation-feed.ts';
 import { makeMemoryTokenStates, wallMicros } from '../infra/memory/token-states.ts';
 import { makeRedisAttemptSlots } from '../infra/redis/attempt-slots.ts';
-import { causeOf } from '../infra/redis/connection/errors.ts';
+import { causeOf, failureOf } from '../infra/redis/connection/errors.ts';
 import { makeConnections } from '../infra/redis/connection/connections.ts';
 import { makeHeartbeat } from '../infra/redis/heartbeat.ts';
 import { mastersOf, redisNow } from '../infra/redis/inspect.ts';
 import { makeMemoryUse, type MemoryUse } from '../infra/redis/memory-use.ts';
-import { openRedis, targetOf } from '../infra/redis/connection/open-redis.ts';
+import { onNodeError, openRedis, targetOf } from '../infra/redis/connection/open-redis.ts';
 import { makeReplayGate, type ReplayGate } from '../infra/redis/connection/replay-gate.ts';
 import { makeRedisRevocationFeed } from '../infra/redis/revocation-feed.ts';
 import type { ScriptedCluster, ScriptedRedis } from '../infra/redis/connection/scripts.ts';
@@ -80,6 +80,12 @@ export function openTokenStates(
     watch.works();
   });
   const connections = makeConnections(redis, config.REDIS_PREFIX);
+  let nodeError: unknown = null;
+  onNodeError(redis, (error) => {
+    nodeError = error;
+    // While the cluster serves, a node that is away is no outage.
+    if (connections.current().length === 0) watch.failed(causeOf(error));
+  });
   const heartbeat = makeHeartbeat(redis, config.REDIS_PREFIX);
   const gate = makeReplayGate(connections);
   const memory = makeMemoryUse(redis, {
@@ -129,10 +135,13 @@ export function openTokenStates(
         memory.measure(),
       ];
       await Promise.all(checks).catch((error: unknown) => {
+        const { cause } = error as Error;
         // While there is no connection, the errors of the attempts to connect say more.
-        if (connections.current().length > 0) watch.failed(causeOf((error as Error).cause));
+        if (connections.current().length > 0)
+          watch.failed(causeOf(failureOf(cause) === 'connection' ? (nodeError ?? cause) : cause));
         throw error;
       });
+      nodeError = null;
       watch.works();
     },
     close: () => {

@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts';
 import { causeOf } from '../infra/redis/connection/errors.ts';
 import { makeConnections } from '../infra/redis/connection/connections.ts';
 import { inspectRedis, memoryShareOf, type RedisFacts } from '../infra/redis/inspect.ts';
-import { openRedis } from '../infra/redis/connection/open-redis.ts';
+import { onNodeError, openRedis } from '../infra/redis/connection/open-redis.ts';
 import { withTimeout } from '../runtime/with-timeout.ts';
 import { judgeCertificate } from './certificate.ts';
 import { compareClocks, judgeClock } from './clock.ts';
@@ -36,6 +36,7 @@ export async function checkRedis(config: Config): Promise<Finding[]> {
   const redis = openRedis({ ...config, REDIS_URL: url });
   const failures: unknown[] = [];
   redis.on('error', (error: unknown) => failures.push(error));
+  onNodeError(redis, (error) => failures.push(error));
   try {
     await withTimeout(redis.connect(), ANSWER_TIMEOUT);
     const connections = makeConnections(redis, prefix);

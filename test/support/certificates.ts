@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The files of a server at 127.0.0.1 with a certificate of a CA of its own. */
+/** The files of a server with a certificate of a CA of its own. */
 export interface Certificates {
   certFile: string;
   keyFile: string;
@@ -11,8 +11,11 @@ export interface Certificates {
   ca: string;
 }
 
-/** @param name of the server, and the beginning of the files' names. */
-export function makeCertificates(folder: string, name: string): Certificates {
+/**
+ * @param name of the server, and the beginning of the files' names.
+ * @param holds what the certificate names.
+ */
+export function makeCertificates(folder: string, name: string, holds = 'IP:127.0.0.1'): Certificates {
   const file = (ending: string) => join(folder, `${name}${ending}`);
   const openssl = (...rest: string[]) => execFileSync('openssl', rest, { stdio: 'pipe' });
   const key = (path: string) => [
@@ -28,7 +31,7 @@ export function makeCertificates(folder: string, name: string): Certificates {
     ...[string, string, string, string],
   ];
   openssl('req', '-x509', ...key(caKey), '-out', caFile, '-subj', '/CN=test CA', '-days', '2');
-  const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1', '-days', '2'];
+  const subject = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=${holds}`, '-days', '2'];
   openssl('req', '-x509', ...key(keyFile), '-out', certFile, '-CA', caFile, '-CAkey', caKey, ...subject);
   return { certFile, keyFile, caFile, ca: readFileSync(caFile, 'utf8') };
 }

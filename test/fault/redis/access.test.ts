@@ -1,10 +1,17 @@
-import { test } from 'tap';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type Test } from 'tap';
+import type { Environment } from '../../../src/config/config.ts';
+import { checkRedis } from '../../../src/doctor/redis.ts';
+import { signUp, verify } from '../../support/client.ts';
+import { aConfig } from '../../support/doctor.ts';
+import { freePort } from '../../support/free-port.ts';
 import { watchedApp } from '../../support/redis-app.ts';
 import { readmeRights } from '../../support/redis-acl.ts';
 import { startCluster } from '../../support/redis-cluster.ts';
 import { redisServersMissing, startRedis } from '../../support/redis-server.ts';
 import { startSentinels } from '../../support/redis-sentinel.ts';
-import { startTlsRedis } from '../../support/redis-tls.ts';
+import { startNamedTlsRedis, startTlsRedis } from '../../support/redis-tls.ts';
 import { buildTestApp } from '../../support/app.ts';
 import { logLines } from '../../support/log-lines.ts';
 import { until } from '../../support/until.ts';
@@ -110,6 +117,68 @@ test('TLS with a private CA', { skip }, async (t) => {
   const stranger = await buildTestApp(t, { env: { REDIS_URL: redis.url }, storesAnswer: false });
   await until(() => failuresIn(stranger.log()).length > 0);
   t.match(failuresIn(stranger.log()), [{ code: /CERT|SIGNATURE/, todo: /REDIS_CA/ }], 'an unknown CA');
+});
+
+/** A cluster of one node, found by its name. @param announced how it names itself to clients. */
+async function aNamedCluster(t: Test, ...announced: string[]) {
+  const bus = ['--cluster-port', String(await freePort()), '--cluster-announce-ip', '127.0.0.1'];
+  const args = ['--cluster-enabled', 'yes', '--tls-cluster', 'yes', ...bus, ...announced];
+  const node = await startNamedTlsRedis(t, { args });
+  await node.ask('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383);
+  await until(async () => String(await node.ask('CLUSTER', 'INFO')).includes('cluster_state:ok'));
+  return {
+    REDIS_MODE: 'cluster',
+    REDIS_URL: 'rediss://ignored',
+    REDIS_NODES: `localhost:${node.port}`,
+    REDIS_CA: node.ca,
+  };
+}
+
+test('TLS with certificates that hold names only', { skip }, async (t) => {
+  const single = await startNamedTlsRedis(t);
+  await serves(t, { REDIS_URL: single.url, REDIS_CA: single.ca });
+
+  const byName = [
+    '--cluster-announce-hostname',
+    'localhost',
+    '--cluster-preferred-endpoint-type',
+    'hostname',
+  ];
+  await serves(t, await aNamedCluster(t, ...byName));
+
+  const master = await startNamedTlsRedis(t, { args: ['--replica-announce-ip', 'localhost'] });
+  const sentinel = await startNamedTlsRedis(t, {
+    program: 'redis-sentinel',
+    args: ['--tls-replication', 'yes'],
+    prepare: (folder) => {
+      const names = ['sentinel resolve-hostnames yes', 'sentinel announce-hostnames yes'];
+      const config = [...names, `sentinel monitor main localhost ${master.port} 1`].join('\n');
+      writeFileSync(join(folder, 'sentinel.conf'), config);
+    },
+  });
+  await serves(t, {
+    REDIS_MODE: 'sentinel',
+    REDIS_URL: 'rediss://ignored',
+    REDIS_NODES: `localhost:${sentinel.port}`,
+    REDIS_SENTINEL_NAME: 'main',
+    REDIS_CA: `${master.ca}${sentinel.ca}`,
+  });
+});
+
+async function serves(t: Test, env: Environment): Promise<void> {
+  const target = await buildTestApp(t, { env });
+  const { access_token: token } = await signUp(target);
+  t.equal((await verify(target, token)).statusCode, 200);
+}
+
+test('log and doctor say what to announce if a cluster names its nodes by addresses', { skip }, async (t) => {
+  const env = await aNamedCluster(t);
+  const target = await buildTestApp(t, { env, storesAnswer: false });
+  target.composition.start();
+  await until(() => failuresIn(target.log()).length > 0);
+  const told = { code: 'ERR_TLS_CERT_ALTNAME_INVALID', todo: /cluster-announce-hostname/ };
+  t.match(failuresIn(target.log()), [told]);
+  t.match(await checkRedis(aConfig(env)), [{ state: 'fail', found: /altnames/, todo: told.todo }]);
 });
 
 function failuresIn(log: string) {

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { AuthError } from '../../../domain/errors.ts';
 import type { StoreFailure } from '../../../telemetry/outcomes.ts';
 import { networkCause, StoreError, type Cause } from '../../../telemetry/store-cause.ts';
@@ -15,6 +16,9 @@ const REMEDIES: readonly [RegExp, string][] = [
   [/^(MOVED|CROSSSLOT)/, 'the server is a node of a cluster: set REDIS_MODE=cluster and REDIS_NODES'],
   [/^(LOADING|CLUSTERDOWN)/, 'wait: the server starts, or its cluster is not complete'],
 ];
+
+const ANNOUNCE_NAMES =
+  'name the server by a host that its certificate holds: in REDIS_URL or REDIS_NODES; in a cluster also by `cluster-announce-hostname` with `cluster-preferred-endpoint-type hostname` on each node; with Sentinels by `replica-announce-ip` on each server, and `resolve-hostnames yes` and `announce-hostnames yes` on each Sentinel';
 
 /**
  * Any failure of Redis (down, hung, loading, read-only, full, moving slots) is an outage, and callers get a 503.
@@ -54,9 +58,16 @@ export function causeOf(error: unknown): Cause {
   const [, todo] = REMEDIES.find(([pattern]) => pattern.test(message)) ?? [];
   const [word = ''] = /^[A-Z]+\b/.exec(message) ?? [];
   if (todo !== undefined) return { code: word, reason: message, todo };
+  if (isNamedByAddress(error)) return { code: error.code, reason: message, todo: ANNOUNCE_NAMES };
   const isReply = (error as Partial<Error>).name === 'ReplyError';
   const network = error instanceof Error && !isReply ? networkCause(error, 'REDIS_URL', 'REDIS_CA') : null;
   return (
     network ?? { code: word || 'unknown', reason: message, todo: 'check the REDIS_ variables and the server' }
   );
+}
+
+/** The certificate holds names, but a cluster or a Sentinel has announced the server by its address. */
+function isNamedByAddress(error: unknown): error is { code: string } {
+  const { code, host = '' } = error as Partial<NodeJS.ErrnoException> & { host?: string };
+  return code === 'ERR_TLS_CERT_ALTNAME_INVALID' && isIP(host) > 0;
 }

@@ -63,6 +63,23 @@ export function targetOf({ REDIS_MODE: mode, REDIS_URL: server, REDIS_NODES: nod
   return { host, database: String(server.database) };
 }
 
+/** Calls `heard` with why a node of a cluster cannot be reached. Commands for it only say that there is no connection. */
+export function onNodeError(redis: Redis | Cluster, heard: (error: unknown) => void): void {
+  if (redis instanceof Cluster) redis.on('node error', heard);
+}
+
+/**
+ * ioredis hears only the first error of a socket. A TLS handshake that `disconnect` cuts short fails a second time if the
+ * certificate was refused, and an error that nobody hears ends the process. This also holds for the connections that a
+ * cluster makes itself.
+ */
+const disconnect = Reflect.get(Redis.prototype, 'disconnect');
+Redis.prototype.disconnect = function (this: Redis, ...args) {
+  // Undefined before the first connection, although the type does not say so.
+  (this.stream as Redis['stream'] | undefined)?.on('error', () => undefined);
+  disconnect.apply(this, args);
+};
+
 class LastingRedis extends Redis {
   #isClosed = false;
 
@@ -139,6 +156,10 @@ export function makeRedisClient(options: RedisOptions): ScriptedRedis {
  */
 export function makeRedisCluster(options: RedisOptions): ScriptedCluster {
   const cluster = new Cluster([...(options.nodes ?? [])], {
+    // Else ioredis compares the certificate with an address that it has looked up, not with the name in REDIS_NODES.
+    dnsLookup: (name, done) => {
+      done(null, name);
+    },
     lazyConnect: true,
     enableOfflineQueue: false,
     redisOptions: connectionOptions(options) as object,
