@@ -14,7 +14,7 @@ interface AuditLogParts {
   /** AUDIT_LOG. */
   target: string;
   /** Of the log, for `stdout`: two writers would mix their lines in a full pipe. */
-  output: Pick<LogOutput, 'writeNow'>;
+  output: Pick<LogOutput, 'writeAudit'>;
   observe: Pick<Observe, 'auditLost'>;
   logger: FastifyBaseLogger;
 }
@@ -39,7 +39,7 @@ export function openTrail({ target, output, observe, logger }: AuditLogParts): A
     failing = null;
   };
   try {
-    return openAuditLog(target, { writeNow: output.writeNow, onLost, onWritten });
+    return openAuditLog(target, { writeAudit: output.writeAudit, onLost, onWritten });
   } catch (error) {
     const { code = 'unknown' } = error as NodeJS.ErrnoException;
     throw new StartError(

@@ -58,7 +58,7 @@ export async function compose(
   config: Config,
   databaseUrl: string,
   logger: FastifyBaseLogger,
-  output: Pick<LogOutput, 'writeNow' | 'dropped'>,
+  output: Pick<LogOutput, 'writeAudit' | 'dropped'>,
   tracer: Tracer | null = null,
 ): Promise<Composition> {
   let isDraining = false;

@@ -5,7 +5,7 @@ import type { Tracer } from '../telemetry/tracer.ts';
 /** The log of the service. */
 export interface Log {
   logger: Logger;
-  output: Pick<LogOutput, 'writeNow' | 'dropped'>;
+  output: Pick<LogOutput, 'writeAudit' | 'dropped'>;
 }
 
 /** The fields of every line. */
@@ -36,9 +36,9 @@ export function makeLogger(level: string, isTerminal: boolean, tracer?: Tracer):
 
 /** A terminal is written at once. */
 const TERMINAL: Log['output'] = {
-  writeNow: (line) => {
+  writeAudit: (line) => {
     process.stdout.write(line);
-    return true;
+    return 0;
   },
   dropped: () => 0,
 };
@@ -65,8 +65,13 @@ function isInstalled(name: string): boolean {
 const BLOCK = 4096;
 const FLUSH_INTERVAL = 100;
 
-/** How much text waits for a reader that has stopped, or for space on the disk; bytes. Later lines are dropped. */
+/**
+ * How much text waits for a reader that has stopped, or for space on the disk; bytes. Later lines are dropped. Events of
+ * the audit trail have room of their own: a stranger can cause request lines without end, and must not hide with them
+ * what else he does.
+ */
 const MAX_WAITING = 4 * 1024 ** 2;
+const MAX_AUDIT_WAITING = 1024 ** 2;
 
 /** How long the end of the process waits for such a reader, and the pause between two attempts; milliseconds. */
 const EXIT_TIMEOUT = 500;
@@ -76,12 +81,13 @@ const EXIT_RETRY = 10;
 export interface LogOutput {
   write: (line: string) => void;
   /**
-   * Like `write`, but the line does not wait for its block: not even kill -9 loses it later.
-   * @returns false if a line was dropped.
+   * Writes an event of the audit trail before the lines that wait, and not with its block: unless the reader is slow, not
+   * even kill -9 loses it later.
+   * @returns the number of events that were dropped since the last call; with this one, if it was dropped.
    */
-  writeNow: (line: string) => boolean;
+  writeAudit: (line: string) => number;
   flushSync: () => void;
-  /** The number of lines that were dropped because the log could not be written. */
+  /** The number of lines that were dropped because the log could not be written, events among them. */
   dropped: () => number;
 }
 
@@ -107,28 +113,66 @@ function openLogOutput(onResume: LogOutputOptions['onResume']): LogOutput {
   return output;
 }
 
-export function makeLogOutput({ writeSome, onResume, maxWaiting = MAX_WAITING }: LogOutputOptions) {
-  /** The rest of a block of which only a part was written; then the lines after it. */
-  let rest: Buffer = Buffer.alloc(0);
+const LINE_END = '\n'.charCodeAt(0);
+
+/** Lines that wait: the rest of a block of which only a part was written, and then the lines after it. */
+function makeQueue(maxWaiting: number) {
+  let block: Buffer = Buffer.alloc(0);
   let lines = '';
+  const size = () => block.length + lines.length;
+  return {
+    size,
+    hasRoom: (line: string) => size() + line.length <= maxWaiting,
+    add(line: string): void {
+      lines += line;
+    },
+    next(): Buffer {
+      if (block.length === 0) {
+        block = Buffer.from(lines);
+        lines = '';
+      }
+      return block;
+    },
+    wrote(bytes: number): void {
+      block = block.subarray(bytes);
+    },
+    /** @returns how many lines were dropped. */
+    drop(): number {
+      const count = `${block.toString()}${lines}`.split('\n').length - 1;
+      block = Buffer.alloc(0);
+      lines = '';
+      return count;
+    },
+  };
+}
+
+type Queue = ReturnType<typeof makeQueue>;
+
+export function makeLogOutput({ writeSome, onResume, maxWaiting = MAX_WAITING }: LogOutputOptions) {
+  const log = makeQueue(maxWaiting);
+  const audit = makeQueue(MAX_AUDIT_WAITING);
+  /** Of which a part of a line was written: nothing may come before its end. */
+  let open: Queue | null = null;
   let isBlocked = false;
   let dropped = 0;
   let reported = 0;
+  let droppedEvents = 0;
 
   /**
    * Writes what waits, up to the first failure. Lines wait for a reader that stops or a disk that is full, and not for
    * a reader that has ended.
    */
-  function flush(): void {
+  function writeWaiting({ onlyAudit }: { onlyAudit: boolean }): void {
     let hasWritten = false;
     isBlocked = false;
     try {
-      while (rest.length > 0 || lines !== '') {
-        if (rest.length === 0) {
-          rest = Buffer.from(lines);
-          lines = '';
-        }
-        rest = rest.subarray(writeSome(rest));
+      while (open || audit.size() > 0 || (!onlyAudit && log.size() > 0)) {
+        const queue: Queue = open ?? (audit.size() > 0 ? audit : log);
+        const block = queue.next();
+        const isAuditNext = queue === log && audit.size() > 0;
+        const written = writeSome(isAuditNext ? block.subarray(0, block.indexOf(LINE_END) + 1) : block);
+        open = block[written - 1] === LINE_END ? null : queue;
+        queue.wrote(written);
         hasWritten = true;
       }
     } catch (error) {
@@ -142,27 +186,38 @@ export function makeLogOutput({ writeSome, onResume, maxWaiting = MAX_WAITING }:
     flush();
   }
 
+  function flush(): void {
+    writeWaiting({ onlyAudit: false });
+  }
+
   function dropWaiting(): void {
-    dropped += `${rest.toString()}${lines}`.split('\n').length - 1;
-    rest = Buffer.alloc(0);
-    lines = '';
+    const events = audit.drop();
+    droppedEvents += events;
+    dropped += events + log.drop();
+    open = null;
   }
 
   function write(line: string): void {
-    if (isBlocked && rest.length + lines.length + line.length > maxWaiting) {
+    if (isBlocked && !log.hasRoom(line)) {
       dropped++;
       return;
     }
-    lines += line;
+    log.add(line);
     // The timer tries a blocked output again: an attempt for each line would only cost time.
-    if (lines.length >= BLOCK && !isBlocked) flush();
+    if (log.size() >= BLOCK && !isBlocked) flush();
   }
 
-  function writeNow(line: string): boolean {
-    const before = dropped;
-    write(line);
-    if (!isBlocked) flush();
-    return dropped === before;
+  function writeAudit(line: string): number {
+    if (isBlocked && !audit.hasRoom(line)) {
+      dropped++;
+      droppedEvents++;
+    } else {
+      audit.add(line);
+      if (!isBlocked) writeWaiting({ onlyAudit: true });
+    }
+    const lost = droppedEvents;
+    droppedEvents = 0;
+    return lost;
   }
 
   function flushSync(): void {
@@ -174,5 +229,5 @@ export function makeLogOutput({ writeSome, onResume, maxWaiting = MAX_WAITING }:
     }
   }
 
-  return { write, writeNow, flush, flushSync, dropped: () => dropped };
+  return { write, writeAudit, flush, flushSync, dropped: () => dropped };
 }

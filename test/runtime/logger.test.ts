@@ -39,7 +39,7 @@ test('writes a line soon, even if no other follows', async (t) => {
 
 test('a terminal is written at once, and drops no line', (t) => {
   const { output } = makeLogger('silent', true);
-  t.equal(output.writeNow(''), true);
+  t.equal(output.writeAudit(''), 0);
   t.equal(output.dropped(), 0);
   t.end();
 });
@@ -71,13 +71,13 @@ test('a log whose reader has ended drops every line, until it has a new reader',
   const missing: number[] = [];
   const log = makeLogOutput({ writeSome, onResume: (lines) => missing.push(lines) });
   log.write('1\n');
-  t.equal(log.writeNow('2\n'), false);
-  t.equal(log.writeNow('3\n'), false);
+  t.equal(log.writeAudit('2\n'), 1);
+  t.equal(log.writeAudit('3\n'), 1);
   t.equal(log.dropped(), 3);
   log.flushSync();
   t.strictSame(missing, [], 'it does not work again');
   isGone = false;
-  t.equal(log.writeNow('4\n'), true, 'a named pipe may get a new reader');
+  t.equal(log.writeAudit('4\n'), 0, 'a named pipe may get a new reader');
   t.strictSame(written, ['4\n']);
   t.strictSame(missing, [3]);
   t.end();
@@ -103,6 +103,68 @@ test('a blocked log keeps lines up to a bound, drops the later ones, and says so
   log.flush();
   t.match(written(), /5\n8\n$/);
   t.strictSame(missing, [2], 'once');
+  t.end();
+});
+
+test('events of the audit trail overtake the lines that wait, and break none', (t) => {
+  const { writeSome, read, written } = pipe(5);
+  const log = makeLogOutput({ writeSome, onResume: () => undefined });
+  log.write('first\nsecond\n');
+  log.flush();
+  t.equal(written(), 'first', 'a part of a line');
+  t.equal(log.writeAudit('event\n'), 0);
+  log.write('third\n');
+  read(4);
+  log.flush();
+  t.equal(written(), 'first\neve', 'a part of an event');
+  t.equal(log.writeAudit('another\n'), 0);
+  read(100);
+  log.flush();
+  t.equal(written(), 'first\nevent\nanother\nsecond\nthird\n');
+  t.end();
+});
+
+test('a flood of request lines drops no event, although the reader takes only 3 KB a second', (t) => {
+  const { writeSome, read, written } = pipe(0);
+  const log = makeLogOutput({ writeSome, onResume: () => undefined });
+  const line = (content: object) => `${JSON.stringify(content)}\n`;
+  const events: string[] = [];
+  let lost = 0;
+  // Two minutes of 100 ms each.
+  for (let turn = 0; turn < 1200; turn++) {
+    for (let n = 0; n < 30; n++) log.write(line({ turn, n, filling: 'x'.repeat(180) }));
+    const event = line({ log: 'audit', turn, filling: 'x'.repeat(200) });
+    events.push(event);
+    lost += log.writeAudit(event);
+    read(300);
+    log.flush();
+  }
+  t.ok(log.dropped() > 0, 'the flood is too much for the buffer');
+  t.equal(lost, 0);
+  const lines = written().match(/^.*\n/gm) ?? [];
+  t.strictSame(
+    lines.filter((each) => each.startsWith('{"log":"audit"')),
+    events,
+  );
+  t.ok(lines.length > events.length, 'what the events leave of the reader is for the log');
+  t.end();
+});
+
+test('events beyond their own bound are dropped, and those that a reader leaves behind are counted', (t) => {
+  let code = 'EAGAIN';
+  const writeSome = () => {
+    throw Object.assign(new Error(code), { code });
+  };
+  const log = makeLogOutput({ writeSome, onResume: () => undefined });
+  const event = `${'x'.repeat(1023)}\n`;
+  let lost = 0;
+  for (let i = 0; i < 1024; i++) lost += log.writeAudit(event);
+  t.equal(lost, 0);
+  t.equal(log.writeAudit(event), 1, '1 MiB waits');
+  code = 'EPIPE';
+  log.flush();
+  t.equal(log.writeAudit(event), 1025, 'with those that waited');
+  t.equal(log.dropped(), 1026);
   t.end();
 });
 

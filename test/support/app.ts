@@ -76,10 +76,10 @@ export async function buildTestApp(
   const config = loadConfig({ ...TEST_ENVIRONMENT, DATA_DIR: dataDir, ...env, ...prefixFor(url, env) });
   const logger = pino({ ...LINE_FORMAT, level: 'info' }, collect(lines));
   const output = {
-    writeNow: (line: string) => {
+    writeAudit: (line: string) => {
       trail.push(line);
       watched.heard('log', Buffer.from(line));
-      return true;
+      return 0;
     },
     dropped: () => 0,
   };

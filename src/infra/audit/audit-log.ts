@@ -13,8 +13,8 @@ export interface AuditLog {
 }
 
 interface AuditLogPorts {
-  /** Writes a line to standard output without waiting for its reader. @returns false if the line was dropped. */
-  writeNow: (line: string) => boolean;
+  /** Writes a line to standard output without waiting for its reader. @returns how many were dropped since the last one. */
+  writeAudit: (line: string) => number;
   /** Lines were lost. @param code of the error; `WAITING` if too many lines wait for a reader or a disk. */
   onLost: (lines: number, code: string) => void;
   onWritten: () => void;
@@ -41,11 +41,12 @@ export function fileOf(target: AuditTarget): string | null {
   return target.startsWith('file:') ? target.slice('file:'.length) : null;
 }
 
-function toStdout({ writeNow, onLost, onWritten }: AuditLogPorts): AuditLog {
+function toStdout({ writeAudit, onLost, onWritten }: AuditLogPorts): AuditLog {
   return {
     write(line) {
-      if (writeNow(line)) onWritten();
-      else onLost(1, 'WAITING');
+      const lost = writeAudit(line);
+      if (lost === 0) onWritten();
+      else onLost(lost, 'WAITING');
     },
     flush: () => Promise.resolve(),
   };
