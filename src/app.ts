@@ -66,7 +66,7 @@ import openapi from './http/plugins/openapi.ts';
 import tracing from './http/plugins/tracing.ts';
 import rateLimit, { type RateLimitOptions } from './http/plugins/rate-limit.ts';
 import requestContext, { makeEndRequest, requestIdOf } from './http/plugins/request-context.ts';
-import { makeChildLogger } from './http/plugins/request-log.ts';
+import { makeChildLogger, makeRequestLog } from './http/plugins/request-log.ts';
 import { answerClientError, answerExpectations } from './http/socket-errors.ts';
 import { makeTrustedProxies } from './http/caller/address.ts';
 import { makeRetrySpread } from './http/retry-spread.ts';
@@ -161,7 +161,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     options.useCases;
   const { ownFactors, accountFactors } = options.useCases;
   const requestTimeout = config.REQUEST_TIMEOUT * 1000;
-  const endRequest = makeEndRequest({ clock, observe, logged: config.LOG_REQUESTS });
+  const requestLog = makeRequestLog({ logger, logged: config.LOG_REQUESTS, clock });
+  const endRequest = makeEndRequest({ clock, observe, requestLog });
   const app = fastify({
     loggerInstance: logger,
     childLoggerFactory: makeChildLogger,
@@ -194,20 +195,24 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       reply.header('x-request-id', request.id);
       if (options.isDraining()) reply.header('connection', 'close');
       observe.requestBegan();
-      sendError(error, request, reply);
+      sendError(error, request, reply, { requestLog });
       endRequest(request, reply.statusCode);
     },
     clientErrorHandler: (error, socket) => {
-      answerClientError(error, socket, { logger, logged: config.LOG_REQUESTS.other, observe });
+      answerClientError(error, socket, { requestLog, observe });
     },
   });
-  answerExpectations(app.server, { logger, logged: config.LOG_REQUESTS.other, observe });
+  answerExpectations(app.server, { requestLog, observe });
+  app.addHook('onClose', () => {
+    requestLog.close();
+  });
   const warnOfRelay = makeRelayWarning(clock);
   registerErrorHandler(app, {
     showsReasons: !config.production,
     retrySpread: makeRetrySpread({ clock, random: options.random, retryWindow: config.REFRESH_RETRY_WINDOW }),
     warnOfRelay,
     docs: config.DOCS_ENABLED,
+    requestLog,
   });
 
   await app.register(requestContext, { clock, isDraining: options.isDraining, observe, endRequest });

@@ -2,6 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { AuthError, type ErrorCode, type FieldError, type FieldProblem } from '../domain/errors.ts';
 import { truncate } from '../domain/truncate.ts';
 import { relayHint, type WarnOfRelay } from './caller/relay.ts';
+import type { RequestLog } from './plugins/request-log.ts';
 import { errorType, oauthMembers } from './oauth-error.ts';
 import { MAX_FIELD_ERRORS, PROBLEMS, problemHeaders, problemOf, secondStepMembers } from './problem.ts';
 import type { RetrySpread } from './retry-spread.ts';
@@ -26,6 +27,7 @@ interface ErrorOptions {
   docs?: boolean;
   /** What else a 404 says. */
   hint?: string;
+  requestLog?: Pick<RequestLog, 'failed'>;
   /** Whether to log a failure of a store. */
   isNews?: (reason: string) => boolean;
 }
@@ -55,11 +57,12 @@ export function sendError(
     warnOfRelay,
     docs = false,
     hint = '',
+    requestLog,
     isNews = () => true,
   } = options;
   const refusal = error instanceof AuthError ? error : translate(error);
   const [status] = PROBLEMS[refusal.code];
-  if (status === 500) request.log.error({ err: error }, 'internal error');
+  if (status === 500) requestLog?.failed(request, error);
   else if (refusal.code === 'unavailable' && refusal.cause) {
     const reason = reasonOf(refusal.cause);
     if (isNews(reason)) request.log.warn({ reason }, 'a dependency failed');

@@ -1,19 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { FastifyBaseLogger } from 'fastify';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { Observe } from '../telemetry/observe.ts';
-import type { LoggedRequests } from '../telemetry/request-lines.ts';
 import { requestIdOf } from './plugins/request-context.ts';
-import { isLogged } from './plugins/request-log.ts';
+import type { RequestLog } from './plugins/request-log.ts';
 import { PROBLEM_TYPE, problemHeaders, problemOf } from './problem.ts';
 
 /** Where a refusal is logged and counted. */
 export interface Report {
-  logger: FastifyBaseLogger;
-  /** LOG_REQUESTS for requests without a route. */
-  logged: LoggedRequests;
+  requestLog: Pick<RequestLog, 'refused'>;
   observe: Pick<Observe, 'error'>;
 }
 
@@ -52,7 +48,7 @@ function codeOf({ code }: NodeJS.ErrnoException): ErrorCode {
   return 'bad_request';
 }
 
-function render(code: ErrorCode, requestId: string, { logger, logged, observe }: Report) {
+function render(code: ErrorCode, requestId: string, { requestLog, observe }: Report) {
   const problem = problemOf(code, requestId);
   const body = JSON.stringify(problem);
   const headers = {
@@ -62,8 +58,7 @@ function render(code: ErrorCode, requestId: string, { logger, logged, observe }:
     'x-request-id': requestId,
     connection: 'close',
   };
-  if (isLogged(logged, problem.status))
-    logger.info({ reqId: requestId, status: problem.status, code }, 'request');
+  requestLog.refused(requestId, code);
   observe.error(code, null);
   return { status: problem.status, head: `${problem.status} ${problem.title}`, headers, body };
 }

@@ -5,10 +5,9 @@ import fp from 'fastify-plugin';
 import type { Clock } from '../../domain/clock.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { Observe } from '../../telemetry/observe.ts';
-import type { LoggedRequests, RequestGroup } from '../../telemetry/request-lines.ts';
 import { sourceOf } from '../caller/user-agent.ts';
 import '../request.ts';
-import { isLogged, logRequest } from './request-log.ts';
+import type { RequestLog } from './request-log.ts';
 import { endSpan } from './tracing.ts';
 
 interface RequestContextOptions {
@@ -109,23 +108,21 @@ declare module 'fastify' {
 /** Ends a request for log and metrics. */
 export type EndRequest = (request: FastifyRequest, status: number) => void;
 
-/** @param logged which requests of each group leave a line (LOG_REQUESTS). */
 export function makeEndRequest({
   clock,
   observe,
-  logged,
+  requestLog,
 }: {
   clock: Pick<Clock, 'monotonic'>;
   observe: Pick<Observe, 'requestEnded' | 'error'>;
-  logged: Readonly<Record<RequestGroup, LoggedRequests>>;
+  requestLog: Pick<RequestLog, 'ended'>;
 }): EndRequest {
   return function endRequest(request, status) {
     // A request that fails before routing has no receivedAt.
     const elapsed = request.receivedAt > 0 ? clock.monotonic() - request.receivedAt : 0;
-    const { url, config } = request.routeOptions;
-    observe.requestEnded(request.method, url, status, elapsed / 1000);
+    observe.requestEnded(request.method, request.routeOptions.url, status, elapsed / 1000);
     if (request.errorCode !== null) observe.error(request.errorCode, request.refusalReason);
-    if (isLogged(logged[config.group ?? 'other'], status)) logRequest(request, url, status, elapsed);
+    requestLog.ended(request, status, elapsed);
   };
 }
 
