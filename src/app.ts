@@ -2,6 +2,7 @@ import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } 
 import type { Config } from './config/config.ts';
 import type { KeyRing } from './domain/access-tokens/ports.ts';
 import type { Clock } from './domain/clock.ts';
+import { AuthError } from './domain/errors.ts';
 import type { Build } from './telemetry/build.ts';
 import type { Observe } from './telemetry/observe.ts';
 import type { AccountFactors } from './domain/factors/account-factors.ts';
@@ -51,7 +52,14 @@ import { makeHiddenCallers } from './http/caller/hidden-callers.ts';
 import { makeRelayWarning } from './http/caller/relay.ts';
 import { registerErrorHandler, sendError } from './http/error-handler.ts';
 import { makeGuessOriginOf } from './http/caller/guess-origin.ts';
-import { healthRoutes, type Readiness, logLevelRoutes, metricsRoute, answerUnknownPath } from './http/ops.ts';
+import {
+  answerOpsError,
+  healthRoutes,
+  logLevelRoutes,
+  metricsRoute,
+  refuseUnlessLocal,
+  type Readiness,
+} from './http/ops.ts';
 import { OneWriteResponse } from './http/one-write-response.ts';
 import { SHOWN } from './http/openapi/shown.ts';
 import { makeTokenPairResponse } from './http/token-pair-response.ts';
@@ -298,7 +306,9 @@ export async function buildOpsApp({
     return503OnClosing: false,
     exposeHeadRoutes: true,
   });
-  app.setNotFoundHandler(answerUnknownPath);
+  app.setErrorHandler(answerOpsError);
+  app.setNotFoundHandler((request, reply) => answerOpsError(new AuthError('not_found'), request, reply));
+  app.addHook('onRequest', refuseUnlessLocal);
   await app.register(healthRoutes, { readiness, build });
   await app.register(metricsRoute, { metrics });
   await app.register(logLevelRoutes, { logger });

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyBaseLogger, FastifyReply, FastifyRequest }
 import type { Build } from '../telemetry/build.ts';
 import { AuthError } from '../domain/errors.ts';
 import { sendError } from './error-handler.ts';
+import { PROBLEM_TYPE } from './problem.ts';
 
 /** The result of the readiness probe. */
 export interface Readiness {
@@ -47,6 +48,28 @@ const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 /** A level above `warn` would hide events that the log must keep: thefts, outages, and changes of the level. */
 const SETTABLE = LEVELS.slice(0, LEVELS.indexOf('warn') + 1);
 
+/** Reads and changes the log level, until the process ends. No caller can set a level that hides warnings. */
+export function logLevelRoutes(app: FastifyInstance, { logger }: LogLevelRoutes, done: () => void): void {
+  app.get('/log-level', () => ({ level: logger.level }));
+
+  app.put<{ Params: { level: string } }>('/log-level/:level', (request) => {
+    const { level } = request.params;
+    if (!SETTABLE.includes(level)) {
+      const message = `must be one of ${SETTABLE.join(', ')}`;
+      throw new AuthError('validation_failed', {
+        errors: [{ path: 'params/level', code: 'not_allowed', message }],
+      });
+    }
+    const from = logger.level;
+    // Logged before and after the change: one of the two levels may suppress the line.
+    logger.warn({ from, to: level }, 'the log level changes');
+    logger.level = level;
+    logger.warn({ from, to: level }, 'the log level has changed');
+    return { level };
+  });
+  done();
+}
+
 const LOOPBACK = /^(127\.|::1$|::ffff:127\.)/;
 
 type Ends = { [End in 'remoteAddress' | 'localAddress']?: Socket[End] | undefined };
@@ -56,29 +79,33 @@ export function isFromHere({ remoteAddress, localAddress }: Ends): boolean {
   return [remoteAddress, localAddress].every((address) => LOOPBACK.test(address ?? ''));
 }
 
-/**
- * Reads and changes the log level, until the process ends. Changes are accepted only from this host or pod, which takes
- * the right to `kubectl port-forward` or `exec`. Both ends must be loopback addresses: the proxy of a service mesh in
- * the pod forwards outside requests from a loopback address too, but to the pod's own address. No caller can set a
- * level that hides warnings.
- */
-export function logLevelRoutes(app: FastifyInstance, { logger }: LogLevelRoutes, done: () => void): void {
-  app.get('/log-level', () => ({ level: logger.level }));
+const LOCAL_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 
-  app.put<{ Params: { level: string } }>('/log-level/:level', (request, reply) => {
-    const { level } = request.params;
-    if (!isFromHere(request.socket)) {
-      return reply.code(403).send({ error: 'only from this host or pod' });
-    }
-    if (!SETTABLE.includes(level)) return reply.code(400).send({ error: `one of ${SETTABLE.join(', ')}` });
-    const from = logger.level;
-    // Logged before and after the change: one of the two levels may suppress the line.
-    logger.warn({ from, to: level }, 'the log level changes');
-    logger.level = level;
-    logger.warn({ from, to: level }, 'the log level has changed');
-    return { level };
-  });
-  done();
+const NOT_LOCAL = {
+  type: 'urn:latchkey:error:not_local',
+  title: 'Not local',
+  status: 403,
+  detail:
+    'Changes are accepted only from this host or pod, to localhost or a loopback address, and from no page. ' +
+    'In Kubernetes, use kubectl port-forward.',
+  // The API does not know it: it is no member of ERROR_CODES.
+  code: 'not_local',
+};
+
+/**
+ * Hook of the ops port, which asks for no credentials: changes are accepted only from this host or pod, which takes the
+ * right to `kubectl port-forward` or `exec`. Both ends must be loopback addresses: the proxy of a service mesh in the pod
+ * forwards outside requests from a loopback address too, but to the pod's own address. A browser on the host connects
+ * from there as well. So a page may not change anything, nor may a page whose name was bound to a loopback address after
+ * it was loaded (DNS rebinding), which shows in the Host.
+ */
+export function refuseUnlessLocal(request: FastifyRequest, reply: FastifyReply, next: () => void): void {
+  const { host = '', origin } = request.headers;
+  const isReading = request.method === 'GET' || request.method === 'HEAD';
+  if (isReading || (origin === undefined && LOCAL_HOST.test(host) && isFromHere(request.socket)))
+    return next();
+  reply.header('x-request-id', request.id).code(403).type(PROBLEM_TYPE).serializer(JSON.stringify);
+  reply.send({ ...NOT_LOCAL, request_id: request.id });
 }
 
 interface MetricsRoute {
@@ -98,8 +125,8 @@ export function metricsRoute(app: FastifyInstance, { metrics }: MetricsRoute, do
 
 const HINT = 'This port has /health/live, /health/ready, /metrics and /log-level.';
 
-/** The 404 of the ops port, which has no reference. */
-export function answerUnknownPath(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+/** The errors of the ops port, which has no reference. */
+export function answerOpsError(error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   reply.header('x-request-id', request.id);
-  return sendError(new AuthError('not_found'), request, reply, { hint: HINT });
+  return sendError(error, request, reply, { hint: HINT });
 }

@@ -3,7 +3,9 @@ import { buildOpsApp } from '../../src/app.ts';
 import { buildTestApp } from '../support/app.ts';
 import { valueOf, parseExposition, type Metric } from '../support/exposition.ts';
 import { aFactor, firstStep, secondStep } from '../support/factors.ts';
-import { refused } from '../support/problem.ts';
+import { assertProblem, refused } from '../support/problem.ts';
+import { answersIn, exchange } from '../support/raw.ts';
+import { routesOf } from '../support/routes.ts';
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import { isFromHere } from '../../src/http/ops.ts';
@@ -72,7 +74,7 @@ async function ops(t: Test) {
   const url = await app.listen({ host: '127.0.0.1', port: 0 });
   const put = (level: string) => fetch(`${url}/log-level/${level}`, { method: 'PUT' });
   const get = async () => ((await (await fetch(`${url}/log-level`)).json()) as { level: string }).level;
-  return { app, logger, put, get, lines: () => logLines(written) };
+  return { app, url, logger, put, get, lines: () => logLines(written) };
 }
 
 test('the level changes at run time, for later requests too', async (t) => {
@@ -113,10 +115,50 @@ test('other hosts can read the level but not change it', async (t) => {
   for (const remoteAddress of elsewhere) t.notOk(isFromHere({ remoteAddress, localAddress: '127.0.0.1' }));
 });
 
+test('a page changes nothing, also if its name leads to this host', async (t) => {
+  const changes = (await routesOf(() => ops(t))).filter(({ method }) => !['GET', 'HEAD'].includes(method));
+  t.match(changes, [{ method: 'PUT', url: '/log-level/:level' }]);
+  const { url, get } = await ops(t);
+  const { host, port } = new URL(url);
+  const ask = async (method: string, path: string, ...headers: string[]) => {
+    const lines = [`${method} ${path} HTTP/1.1`, ...headers, 'Connection: close', 'Content-Length: 0'];
+    const [answer] = answersIn(await exchange(url, `${lines.join('\r\n')}\r\n\r\n`));
+    return answer;
+  };
+  const foreign = ['localhost.evil.example', 'evil.example', '127.0.0.1.evil.example', '127.evil.example'];
+  const hosts = [...foreign, '10.0.0.7', '[::2]', '[::1].evil.example', 'localhost:1:2', 'evil@localhost'];
+  const answered403 = [
+    ...[...hosts, ...hosts.map((each) => `${each}:${port}`)].map((each) => [`Host: ${each}`]),
+    [`Host: ${host}`, 'Origin: https://evil.example'],
+    [`Host: ${host}`, `Origin: ${url}`],
+    [`Host: ${host}`, 'Origin: null'],
+  ];
+  for (const { method, url: path } of changes) {
+    for (const headers of answered403) {
+      const answer = await ask(method, path.replace(':level', 'debug'), ...headers);
+      t.match(answer, { status: 403, body: /"code":"not_local","request_id":"[^"]+"/ }, headers.join());
+      t.equal(answer?.header('content-type'), 'application/problem+json');
+    }
+  }
+  t.equal(await get(), 'info');
+  for (const local of ['localhost', 'LOCALHOST', '127.0.0.2', '[::1]']) {
+    for (const each of [local, `${local}:${port}`])
+      t.equal((await ask('PUT', '/log-level/debug', `Host: ${each}`))?.status, 200, each);
+  }
+  t.equal(
+    (await ask('GET', '/log-level', 'Host: 10.0.0.7'))?.status,
+    200,
+    'probes name the address of the pod',
+  );
+});
+
 test('an unknown level changes nothing', async (t) => {
-  const { put, get } = await ops(t);
+  const { url, put, get } = await ops(t);
   for (const level of ['loud', 'INFO', '']) t.not((await put(level)).status, 200, level);
   t.equal(await get(), 'info');
+  const response = await fetch(`${url}/log-level/loud`, { method: 'PUT' });
+  const [body, header] = [await response.text(), (name: string) => response.headers.get(name) ?? undefined];
+  assertProblem(t, { status: response.status, header, body }, 400, 'validation_failed', ['params/level']);
 });
 
 const skip = { skip: redisMissing };
