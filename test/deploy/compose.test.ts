@@ -64,7 +64,27 @@ test('only nginx and Prometheus are published, and only on the loopback address'
     for (const port of ports) t.match(port, /^127\.0\.0\.1:\d+:\d+$/);
   const outside = services.filter(([, { networks }]) => networks.includes('outside')).map(([name]) => name);
   t.strictSame(outside.sort(), ['nginx', 'prometheus']);
-  t.equal(compose.networks.inside?.internal, true);
+  const open = Object.entries(compose.networks).filter(([, { internal }]) => internal !== true);
+  t.strictSame(
+    open.map(([name]) => name),
+    ['outside'],
+  );
+  t.end();
+});
+
+test('the application reaches nginx only, and the stores are reached by Latchkey and its migration', (t) => {
+  const peersOf = (name: string) => {
+    const own = composeService(name).networks;
+    const peers = services.filter(([, { networks }]) => networks.some((each) => own.includes(each)));
+    return peers
+      .map(([peer]) => peer)
+      .filter((peer) => peer !== name)
+      .sort();
+  };
+  t.strictSame(peersOf('app'), ['nginx']);
+  t.strictSame(peersOf('postgres'), ['latchkey', 'migrate', 'redis']);
+  t.strictSame(peersOf('redis'), ['latchkey', 'migrate', 'postgres']);
+  t.strictSame(peersOf('latchkey'), ['migrate', 'nginx', 'postgres', 'prometheus', 'redis']);
   t.end();
 });
 
