@@ -27,8 +27,9 @@ allow. The [runbook](runbook.md#latchkeyreusespike) shows how to follow a theft 
 
 If an event cannot be written, no request fails. \`latchkey_audit_write_failures_total\` counts it,
 [LatchkeyAuditLost](runbook.md#latchkeyauditlost) fires, and the log has one error for each cause. Up
-to 1 MiB waits for a slow reader or disk, and is lost with \`kill -9\`. A full disk leaves no part of a
-line in the file.
+to 1 MiB waits for a slow reader or disk, and is lost with \`kill -9\`. On standard output, events wait
+apart from the lines of the log and go before them, so no flood of requests drops an event as long as
+the reader keeps up with the trail. A full disk leaves no part of a line in the file.
 
 ### Events of commands
 
