@@ -2,7 +2,6 @@ import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } 
 import type { Config } from './config/config.ts';
 import type { KeyRing } from './domain/access-tokens/ports.ts';
 import type { Clock } from './domain/clock.ts';
-import { AuthError } from './domain/errors.ts';
 import type { Build } from './telemetry/build.ts';
 import type { Observe } from './telemetry/observe.ts';
 import type { AccountFactors } from './domain/factors/account-factors.ts';
@@ -53,11 +52,11 @@ import { makeRelayWarning } from './http/caller/relay.ts';
 import { registerErrorHandler, sendError } from './http/error-handler.ts';
 import { makeGuessOriginOf } from './http/caller/guess-origin.ts';
 import {
-  answerOpsError,
   healthRoutes,
   logLevelRoutes,
   metricsRoute,
   refuseUnlessLocal,
+  registerOpsErrors,
   type Readiness,
 } from './http/ops.ts';
 import { OneWriteResponse } from './http/one-write-response.ts';
@@ -306,8 +305,7 @@ export async function buildOpsApp({
     return503OnClosing: false,
     exposeHeadRoutes: true,
   });
-  app.setErrorHandler(answerOpsError);
-  app.setNotFoundHandler((request, reply) => answerOpsError(new AuthError('not_found'), request, reply));
+  registerOpsErrors(app);
   app.addHook('onRequest', refuseUnlessLocal);
   await app.register(healthRoutes, { readiness, build });
   await app.register(metricsRoute, { metrics });

@@ -102,8 +102,10 @@ const NOT_LOCAL = {
 export function refuseUnlessLocal(request: FastifyRequest, reply: FastifyReply, next: () => void): void {
   const { host = '', origin } = request.headers;
   const isReading = request.method === 'GET' || request.method === 'HEAD';
-  if (isReading || (origin === undefined && LOCAL_HOST.test(host) && isFromHere(request.socket)))
-    return next();
+  if (isReading || (origin === undefined && LOCAL_HOST.test(host) && isFromHere(request.socket))) {
+    next();
+    return;
+  }
   reply.header('x-request-id', request.id).code(403).type(PROBLEM_TYPE).serializer(JSON.stringify);
   reply.send({ ...NOT_LOCAL, request_id: request.id });
 }
@@ -126,7 +128,9 @@ export function metricsRoute(app: FastifyInstance, { metrics }: MetricsRoute, do
 const HINT = 'This port has /health/live, /health/ready, /metrics and /log-level.';
 
 /** The errors of the ops port, which has no reference. */
-export function answerOpsError(error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  reply.header('x-request-id', request.id);
-  return sendError(error, request, reply, { hint: HINT });
+export function registerOpsErrors(app: FastifyInstance): void {
+  const answer = (error: Error, request: FastifyRequest, reply: FastifyReply) =>
+    sendError(error, request, reply.header('x-request-id', request.id), { hint: HINT });
+  app.setErrorHandler(answer);
+  app.setNotFoundHandler((request, reply) => answer(new AuthError('not_found'), request, reply));
 }

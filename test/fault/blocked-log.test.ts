@@ -47,7 +47,7 @@ async function serviceWith(t: Test, stdout: number) {
       SCRYPT_LOG_N: '4',
       DRAIN_DELAY: '0',
       SHUTDOWN_TIMEOUT: '5',
-      // The pipe fills sooner.
+      // Every refused request leaves a line, so the pipe fills soon.
       LOG_LEVEL: 'trace',
     }),
     stdio: ['ignore', stdout, 'inherit'],
