@@ -86,8 +86,11 @@ interface Attempt {
   expects?: number[];
 }
 
+/** Of refused strangers too. */
+const EVERY_LINE = { LOG_REQUESTS: 'all', LOG_LEVEL: 'debug' };
+
 test('no text in a field of a body has another meaning', async (t) => {
-  const target = await aTarget(t, { LOG_REQUESTS: 'all' });
+  const target = await aTarget(t, EVERY_LINE);
   await assertHarmless(t, target, 'may add', async () => {
     const attacker = await signUpOver(target.url, anAccount());
     const operations = attackedOperations(attacker.user.id).filter(({ body }) => body !== null);
@@ -113,7 +116,7 @@ test('no text in a field of a body has another meaning', async (t) => {
 });
 
 test('no text in a login opens an account', async (t) => {
-  const target = await aTarget(t, { LOG_REQUESTS: 'all' });
+  const target = await aTarget(t, EVERY_LINE);
   const { username, email, password } = target.account;
   await assertHarmless(t, target, 'refuses', () =>
     TEXTS.flatMap((text) => [
@@ -131,7 +134,7 @@ test('no text in a login opens an account', async (t) => {
 });
 
 test('no text in a path, a query, a header, a form or a credential has another meaning', async (t) => {
-  const target = await aTarget(t, { LOG_REQUESTS: 'all' });
+  const target = await aTarget(t, EVERY_LINE);
   const { pair, client } = target;
   const user = `Authorization: Bearer ${pair.access_token}`;
   const service = (credentials: typeof client) => `Authorization: ${basic(credentials).authorization}`;
@@ -217,7 +220,7 @@ const HEADERS = [
 ];
 
 test('no member of a JSON body changes a prototype', async (t) => {
-  const target = await aTarget(t, { LOG_REQUESTS: 'all' });
+  const target = await aTarget(t, EVERY_LINE);
   const operations = attackedOperations().filter(({ contentType }) => contentType === 'application/json');
   await assertHarmless(t, target, 'refuses', () =>
     operations.flatMap((operation) => {

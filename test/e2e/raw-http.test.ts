@@ -10,7 +10,7 @@ import '../support/watch-leaks.ts';
 
 /** What `inject` and `fetch` hide: malformed HTTP, and the bytes of answers. */
 test('over a raw socket', async (t) => {
-  const service = await readyService(t, { REQUEST_TIMEOUT: '1' });
+  const service = await readyService(t, { REQUEST_TIMEOUT: '1', LOG_LEVEL: 'debug' });
   const { url } = service;
 
   const refusals: [title: string, bytes: string, status: number, code: ErrorCode][] = [

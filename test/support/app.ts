@@ -74,7 +74,7 @@ export async function buildTestApp(
       },
     });
   const config = loadConfig({ ...TEST_ENVIRONMENT, DATA_DIR: dataDir, ...env, ...prefixFor(url, env) });
-  const logger = pino({ ...LINE_FORMAT, level: 'info' }, collect(lines));
+  const logger = pino({ ...LINE_FORMAT, level: config.LOG_LEVEL }, collect(lines));
   const output = {
     writeAudit: (line: string) => {
       trail.push(line);
