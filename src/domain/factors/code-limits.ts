@@ -1,12 +1,10 @@
 import type { Sourced } from '../audit/source.ts';
 import { AuthError } from '../errors.ts';
-import type { Counter, LimitAttempt } from '../limits/limit-attempts.ts';
+import { byRenewed } from '../limits/counter-keys.ts';
+import type { LimitAttempt } from '../limits/limit-attempts.ts';
 import type { Allowance } from '../limits/ports.ts';
 import { deviceOf, type GuessOrigin } from '../passwords/guessing-limits.ts';
 import type { SecondStepAccount } from './ports.ts';
-
-/** How often an account's allowance begins anew before all its wrong codes count together. */
-const RENEWALS = 5;
 
 /** A code that somebody gives who knows the password. */
 export interface CodeGuess {
@@ -27,8 +25,6 @@ export interface CodeGuess {
  * @param allowance RATE_LIMIT_FACTOR; null for none.
  */
 export function makeCodeLimits(limitAttempt: LimitAttempt, allowance: Allowance | null) {
-  const total = allowance && { ...allowance, count: RENEWALS * allowance.count };
-
   /**
    * Checks a code within the limits. Only a wrong one counts.
    * @throws AuthError `rate_limited`, `unavailable`, and the errors of the check
@@ -40,17 +36,9 @@ export function makeCodeLimits(limitAttempt: LimitAttempt, allowance: Allowance 
     const { userId, passwordVersion } = account;
     const token = origin.token?.type === 'refresh' && origin.token.withFactor ? origin.token : null;
     const device = deviceOf(account, { ...origin, token });
-    const subject = { userId };
-    const counters: Counter[] = [
-      {
-        limit: device === null ? 'factor' : 'factor_device',
-        key: `${device ?? userId} ${passwordVersion}`,
-        allowance,
-        subject,
-      },
-      { limit: 'factor_total', key: String(userId), allowance: total, subject },
-    ];
-    return limitAttempt({ counters, from, counts: isWrongCode }, check);
+    const limit = device === null ? 'factor' : 'factor_device';
+    const counter = byRenewed(limit, `${device ?? userId} ${passwordVersion}`, userId, allowance);
+    return limitAttempt({ counters: [counter], from, counts: isWrongCode }, check);
   };
 }
 

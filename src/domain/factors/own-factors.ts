@@ -4,6 +4,7 @@ import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import { fieldError, parseTry } from '../identifiers.ts';
+import { byRenewed } from '../limits/counter-keys.ts';
 import type { LimitAttempt } from '../limits/limit-attempts.ts';
 import type { Allowance } from '../limits/ports.ts';
 import type { RandomBytes } from '../passwords/one-time-token.ts';
@@ -71,7 +72,8 @@ export function makeOwnFactors(ports: OwnFactorsPorts) {
 
   /**
    * Each set-up has an allowance of its own, since it takes the password: a thief of the session who uses it up does not
-   * keep the owner from another one.
+   * keep the owner from another one. A thief of the password too could make set-ups, each with a counter in Redis, without
+   * end: so those of the account count together besides.
    */
   function limitCodes<Result>(
     userId: number,
@@ -80,7 +82,7 @@ export function makeOwnFactors(ports: OwnFactorsPorts) {
     check: () => Promise<Result>,
   ): Promise<Result> {
     const { allowance } = ports;
-    const counter = { limit: 'factor_setup', key: String(id), allowance, subject: { userId } } as const;
+    const counter = byRenewed('factor_setup', String(id), userId, allowance);
     return ports.limitAttempt({ counters: [counter], from, counts: isWrongCode }, check);
   }
 

@@ -1,13 +1,14 @@
 import type { Sourced } from '../audit/source.ts';
 import { AuthError, type ErrorCode } from '../errors.ts';
-import type { Counter, LimitAttempt } from './limit-attempts.ts';
+import { byAccount, byNetwork, type Counted, type LimitBy } from './counter-keys.ts';
+import type { LimitAttempt } from './limit-attempts.ts';
 import type { Allowance } from './ports.ts';
 
 const TELLING: ErrorCode[] = ['username_taken', 'email_taken', 'external_id_taken'];
 
 interface BudgetLimits {
-  user?: { limit: 'llt_budget' | 'profile_budget'; allowance: Allowance | null };
-  network?: { limit: 'signup_network' | 'llt_network'; allowance: Allowance | null };
+  user?: { limit: LimitBy<'account'>; allowance: Allowance | null };
+  network?: { limit: LimitBy<'network'>; allowance: Allowance | null };
 }
 
 /**
@@ -25,12 +26,12 @@ export function makeBudget(limitAttempt: LimitAttempt, { user, network }: Budget
     from: Sourced,
     task: () => Promise<Result>,
   ): Promise<Result> {
-    const counters: Counter[] = [];
+    const counters: Counted[] = [];
     // The user first: a loop over a used budget must not hold slots of its network, not even for a moment.
     if (user && holder.userId !== undefined)
-      counters.push({ ...user, key: String(holder.userId), subject: { userId: holder.userId } });
+      counters.push(byAccount(user.limit, holder.userId, user.allowance));
     if (network && typeof holder.network === 'string')
-      counters.push({ ...network, key: holder.network, subject: { network: holder.network } });
+      counters.push(byNetwork(network.limit, holder.network, network.allowance));
     const counts = (error: unknown) => !(error instanceof AuthError) || TELLING.includes(error.code);
     return limitAttempt({ counters, from, counts }, task);
   };

@@ -1,21 +1,12 @@
 import type { AuditLimit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { AuthError, ignoreOutage } from '../errors.ts';
-import type { SlotLimit } from '../refusal-reasons.ts';
-import type { Allowance, AttemptSlots } from './ports.ts';
-
-/** What is counted, and who is named in the audit trail when all its slots are taken. */
-export interface Counter {
-  limit: SlotLimit;
-  key: string;
-  /** null if it is not limited. */
-  allowance: Allowance | null;
-  subject: { userId?: number; nameHash?: string; network?: string };
-}
+import type { Counted } from './counter-keys.ts';
+import type { AttemptSlots } from './ports.ts';
 
 export interface Attempt {
   /** The attempt needs a slot of each, taken in this order. */
-  counters: readonly Counter[];
+  counters: readonly Counted[];
   from: Sourced;
   /**
    * Whether the ended attempt counts. If it does not, its slots are given back.
@@ -46,7 +37,7 @@ export function makeLimitAttempts(ports: LimitAttemptsPorts) {
     held: [counter: string, slot: string][],
   ): Promise<number> {
     let earlier = 0;
-    for (const { limit, key, allowance, subject } of counters) {
+    for (const { limit, key, allowance, subject } of counters.flat()) {
       // Only the last one's, even if it has no limit.
       earlier = 0;
       if (!allowance) continue;

@@ -1,6 +1,7 @@
 import type { Sourced } from '../audit/source.ts';
 import { AuthError, type ErrorCode } from '../errors.ts';
-import type { Counter, LimitAttempt } from '../limits/limit-attempts.ts';
+import { byDevice, byName, byNetwork, type Counted } from '../limits/counter-keys.ts';
+import type { LimitAttempt } from '../limits/limit-attempts.ts';
 import type { Allowance } from '../limits/ports.ts';
 
 interface OriginToken {
@@ -58,15 +59,14 @@ export function makeGuessingLimits(ports: GuessingLimitsPorts) {
   /**
    * The counters of which a guess needs a slot. The network comes first: a flood from one must not use up names' slots.
    */
-  function countersOf({ name, account, origin: { network } }: Guess, device: string | null): Counter[] {
+  function countersOf({ name, account, origin: { network } }: Guess, device: string | null): Counted[] {
     const nameHash = name === null ? {} : { nameHash: ports.hashName(name) };
     const ofName = { allowance: ports.account, subject: account ? { userId: account.userId } : nameHash };
     // By name, as for strangers: a shared counter would reveal that two names belong to one account.
-    if (device !== null && name !== null) return [{ limit: 'device', key: `${device} ${name}`, ...ofName }];
-    const counters: Counter[] = [];
-    if (network !== null)
-      counters.push({ limit: 'network', key: network, allowance: ports.network, subject: { network } });
-    if (name !== null) counters.push({ limit: 'account', key: name, ...ofName });
+    if (device !== null && name !== null) return [byDevice(device, name, ofName)];
+    const counters: Counted[] = [];
+    if (network !== null) counters.push(byNetwork('network', network, ports.network));
+    if (name !== null) counters.push(byName(name, ofName));
     return counters;
   }
 

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyRequest, onRequestAsyncHookHandler } from 
 import fp from 'fastify-plugin';
 import type { AuditLimit } from '../../domain/audit/event.ts';
 import { AuthError } from '../../domain/errors.ts';
+import type { LimitBy } from '../../domain/limits/counter-keys.ts';
 import { addressOf } from '../caller/address.ts';
 import type { CallerHashes } from '../caller/fingerprint.ts';
 import { isAllowed } from '../caller/network.ts';
@@ -28,7 +29,7 @@ declare module 'fastify' {
      * The hook that counts an address's requests under this name, and refuses those beyond the limit. Routes that
      * name the same limit share its counters.
      */
-    limitByAddress(name: 'login' | 'signup'): onRequestAsyncHookHandler;
+    limitByAddress(name: LimitBy<'address'>): onRequestAsyncHookHandler;
   }
 }
 
@@ -42,7 +43,7 @@ async function rateLimitPlugin(
   const keyOf = (name: string, request: FastifyRequest) =>
     `${name}:${hashes.newest(addressOf(request)?.parts ?? [], '')}`;
 
-  function makeHook(name: 'login' | 'signup', limit: Limit): onRequestAsyncHookHandler {
+  function makeHook(name: LimitBy<'address'>, limit: Limit): onRequestAsyncHookHandler {
     if (!limit) return () => Promise.resolve();
     const options: CreateRateLimitOptions = {
       max: limit.count,
