@@ -1,7 +1,13 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { KeyRing, KeySet } from '../domain/access-tokens/ports.ts';
-import { EVENTS, type Audit, type AuditLimit } from '../domain/audit/event.ts';
-import { NO_REQUEST } from '../domain/audit/source.ts';
+import {
+  EVENTS,
+  type Audit,
+  type AuditEvent,
+  type AuditFailure,
+  type AuditLimit,
+} from '../domain/audit/event.ts';
+import { NO_REQUEST, type Sourced } from '../domain/audit/source.ts';
 import { toEntry } from '../domain/audit/to-entry.ts';
 import type { Clock } from '../domain/clock.ts';
 import { openAuditLog, type AuditLog } from '../infra/audit/audit-log.ts';
@@ -51,34 +57,60 @@ export function openTrail({ target, output, observe, logger }: AuditLogParts): A
 interface AuditParts {
   trail: Pick<AuditLog, 'write'>;
   observe: Pick<Observe, 'audited'>;
-  clock: Pick<Clock, 'now'>;
+  clock: Pick<Clock, 'now' | 'monotonic'>;
 }
 
-/** Keys whose limit is known to be reached; an attacker with many addresses must not fill the memory. */
+/** Keys whose window is known to have begun; an attacker with many addresses must not fill the memory. */
 const MAX_KEYS = 10_000;
+/** Of failed guesses that no limit bounds, in milliseconds. */
+const FAILURE_WINDOW = 60_000;
 
-/** Writes audit events to the audit trail, and counts them. */
-export function makeAudit({ trail, observe, clock }: AuditParts): Audit {
+/** Writes audit events to the audit trail, and counts them. A flood must not fill the trail. */
+export function makeAudit({ trail, observe, clock }: AuditParts) {
   // The actor of what the service does unasked.
   const self = operator();
-  return (event, from) => {
-    observe.audited(event);
+  const write = (event: AuditEvent, from: Sourced) => {
     trail.write(`${JSON.stringify(toEntry(EVENTS[event.event], event, from, clock.now(), self))}\n`);
   };
+  const audit: Audit = (event, from) => {
+    observe.audited(event);
+    write(event, from);
+  };
+  const [limits, failures] = [makeWindows(clock), makeWindows(clock)];
+  /** Writes the first refusal of each key and window. */
+  const auditLimit: AuditLimit = (key, event, from) => {
+    if (limits(key, event.windowSeconds * 1000) !== null) audit(event, from);
+  };
+  const auditFailure: AuditFailure = (event, { heldSlot, network }, from) => {
+    // The metrics count each.
+    observe.audited(event);
+    if (heldSlot) {
+      write(event, from);
+      return;
+    }
+    const account = 'userId' in event ? event.userId : undefined;
+    const count = failures(`${event.event} ${account} ${network}`, FAILURE_WINDOW);
+    if (count !== null) write(count > 0 ? { ...event, count } : event, from);
+  };
+  return { audit, auditLimit, auditFailure };
 }
 
-/** Writes the first refusal of each key and window: a flood must not fill the trail. */
-export function makeAuditLimit(audit: Audit, clock: Pick<Clock, 'monotonic'>): AuditLimit {
-  /** Ends of windows, the oldest entry first. */
-  const windows = new Map<string, number>();
-  return (key, event, from) => {
-    const now = clock.monotonic();
-    if ((windows.get(key) ?? -Infinity) > now) return;
+/** @returns whether something is the first of its key in a window: how many others the last window had; null if it is not */
+function makeWindows({ monotonic }: Pick<Clock, 'monotonic'>) {
+  /** The oldest entry first. */
+  const windows = new Map<string, { end: number; others: number }>();
+  return (key: string, length: number): number | null => {
+    const now = monotonic();
+    const last = windows.get(key);
+    if (last && last.end > now) {
+      last.others++;
+      return null;
+    }
     windows.delete(key);
-    windows.set(key, now + event.windowSeconds * 1000);
+    windows.set(key, { end: now + length, others: 0 });
     const [oldest] = windows.keys();
     if (windows.size > MAX_KEYS && oldest !== undefined) windows.delete(oldest);
-    audit(event, from);
+    return last?.others ?? 0;
   };
 }
 

@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { AppOptions, OpsOptions } from '../app.ts';
-import { auditKeys, makeAudit, makeAuditLimit, openTrail } from './audit.ts';
+import { auditKeys, makeAudit, openTrail } from './audit.ts';
 import { makeDurability } from './durability.ts';
 import { makeFeed } from './revocation-feed.ts';
 import { makeMailParts } from './mails.ts';
@@ -72,8 +72,7 @@ export async function compose(
   const { observe } = metrics;
   const tasks = makeBackgroundTasks(logger, observe);
   const trail = openTrail({ target: config.AUDIT_LOG, output, observe, logger });
-  const audit = makeAudit({ trail, observe, clock: systemClock });
-  const auditLimit = makeAuditLimit(audit, systemClock);
+  const { audit, auditLimit, auditFailure } = makeAudit({ trail, observe, clock: systemClock });
   const postgres = makePostgres({
     url: databaseUrl,
     ca: config.DATABASE_CA,
@@ -151,6 +150,7 @@ export async function compose(
     observe,
     audit,
     auditLimit,
+    auditFailure,
   });
   const readiness = makeReadiness({
     postgres,

@@ -7,7 +7,7 @@ import { makeExchange } from '../domain/access-tokens/exchange.ts';
 import { makeServiceTokens } from '../domain/access-tokens/service-tokens.ts';
 import { makeIntrospect } from '../domain/access-tokens/introspect.ts';
 import { makeVerify } from '../domain/access-tokens/verify.ts';
-import type { Audit, AuditLimit } from '../domain/audit/event.ts';
+import type { Audit, AuditFailure, AuditLimit } from '../domain/audit/event.ts';
 import type { CheckAssertion, RegisteredServices } from '../domain/services/authenticate.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { RevocationFeed } from '../domain/feed/ports.ts';
@@ -86,6 +86,7 @@ export interface Parts {
   observe: Observe;
   audit: Audit;
   auditLimit: AuditLimit;
+  auditFailure: AuditFailure;
 }
 
 /** The use cases that routes call. */
@@ -104,6 +105,7 @@ export function makeUseCases(parts: Parts): UseCases {
     slots: parts.attempts,
     hash: parts.hashAttempt,
     auditLimit,
+    auditFailure: parts.auditFailure,
   });
   const limitGuess = makeGuessingLimits({
     limitAttempt,
@@ -148,7 +150,7 @@ export function makeUseCases(parts: Parts): UseCases {
     revocations,
   });
   const finishUserChange = makeFinishUserChange({ tokenStates, feed: parts.feed });
-  const confirmPassword = makeConfirmPassword({ users, limitGuess, checkPassword, audit });
+  const confirmPassword = makeConfirmPassword({ users, limitGuess, checkPassword });
   const newNames = makeNewNames(config.RESERVED_USERNAMES);
   const isCommonPassword = loadCommonPasswords();
   const passwordMinLength = config.PASSWORD_MIN_LENGTH;

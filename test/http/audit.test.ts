@@ -56,7 +56,11 @@ const post = (target: TestApp, line: string, payload: object) =>
   call(target, line, { payload, headers: HEADERS });
 
 async function aTarget(t: Test, env: Record<string, string> = {}) {
-  return buildTestApp(t, { env: { TRUST_PROXY: 'loopback', REFRESH_RETRY_WINDOW: '0', ...env } });
+  // Without limits, only the first wrong password in a minute would leave an event.
+  const limits = { RATE_LIMIT_ACCOUNT: '100/900', RATE_LIMIT_FACTOR: '100/900' };
+  return buildTestApp(t, {
+    env: { TRUST_PROXY: 'loopback', REFRESH_RETRY_WINDOW: '0', ...limits, ...env },
+  });
 }
 
 test('signup, login and failed logins name the user, the session and the caller', async (t) => {

@@ -74,6 +74,12 @@ proxies; otherwise it is the proxy's. For a request of a registered service it i
 \`name_hash\` stands for a name that no account has. It is keyed with the newest
 \`REFRESH_TOKEN_SECRET\`, so equal names have equal hashes until that secret changes.
 
+A wrong password, code or token that took a slot of a limit is one event. Some take none: a recovery
+code without the form of one, a token tried from a network that is not counted, or anything while its
+limit is off. Of these, each replica writes only the first of an event, account and network in a
+minute, so that nobody can fill the trail, and the next has the number of those left out in
+\`count\`. The metrics count each.
+
 ## Events
 
 Below the table, each event has its occasion and its own fields in \`details\`, with an example of
@@ -136,10 +142,11 @@ function sectionOf(name: EventName): string {
 export function exampleOf(name: EventName) {
   const { fields, actor }: Definition = EVENTS[name];
   const values = Object.entries(fields.properties as Record<string, { examples?: unknown[] }>)
-    // Of the two names of an account, an example has one.
+    // Of the two names of an account, an example has one. Usually no failure was left out before.
     .filter(
       ([field]) =>
-        (field !== 'nameHash' && field !== 'reason') || (name === 'login.failed' && field === 'reason'),
+        (field !== 'nameHash' && field !== 'reason' && field !== 'count') ||
+        (name === 'login.failed' && field === 'reason'),
     )
     .map(([field, schema]) => [field, field === 'reason' ? 'password' : schema.examples?.[0]]);
   const event = { event: name, ...Object.fromEntries(values) } as AuditEvent;

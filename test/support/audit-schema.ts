@@ -17,7 +17,7 @@ export function detailsOf(name: EventName): Record<string, FieldSchema & { isOpt
   const details = Object.entries(fields.properties as Record<string, FieldSchema>)
     .filter(([field]) => !ENVELOPE_FIELDS.includes(field))
     .map(([field, schema]) => {
-      const isOptional = !(fields.required as string[]).includes(field);
+      const isOptional = !((fields.required as string[] | undefined) ?? []).includes(field);
       return [snakeCase(field), { ...schema, isOptional }] as const;
     });
   const lists = details.filter(([, { type }]) => type === 'array');

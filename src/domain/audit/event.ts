@@ -83,6 +83,20 @@ const command = <Properties extends TProperties>(
     ...properties,
   });
 
+/**
+ * A try at a secret. Only `limitAttempt` writes such events, and leaves out some of those that no limit bounds, so each has
+ * a `count`.
+ */
+const failedGuess = <Properties extends TProperties>(
+  actor: 'user' | 'presenter',
+  when: string,
+  properties: Properties,
+) =>
+  define(['info', 'refused', actor], when, {
+    ...properties,
+    count: Type.Optional(Count('How many like it were left out before it', 12)),
+  });
+
 const SERVICE = {
   serviceName: Text('The service’s name', 'billing'),
   serviceId: Type.Optional(Text('The service’s id', 'lkc_n2Kx0pQ')),
@@ -122,7 +136,7 @@ export const EVENTS = {
     'A login exceeded MAX_SESSIONS_PER_USER and ended the least recently used session.',
     { ...TOKEN, ...BY },
   ),
-  'login.failed': define(['info', 'refused', 'presenter'], 'A login was refused.', {
+  'login.failed': failedGuess('presenter', 'A login was refused.', {
     ...NAMED,
     reason: OneOf('Unknown name, wrong password, or disabled account', LOGIN_REFUSALS),
   }),
@@ -131,16 +145,15 @@ export const EVENTS = {
     'A login had the right password, and was asked for the account’s second factor.',
     USER,
   ),
-  'factor.refused': define(
-    ['info', 'refused', 'presenter'],
+  'factor.refused': failedGuess(
+    'presenter',
     'A caller who had given the right password gave a code that was wrong or used.',
     { ...USER, method: OneOf('The code of an app, or a recovery code', SECOND_STEPS) },
   ),
-  'factor.not_confirmed': define(
-    ['info', 'refused', 'user'],
-    'A session gave a wrong code for the app that it has set up.',
-    { ...USER, ...BY },
-  ),
+  'factor.not_confirmed': failedGuess('user', 'A session gave a wrong code for the app that it has set up.', {
+    ...USER,
+    ...BY,
+  }),
   'recovery_code.used': define(
     ['warn', 'success', 'user'],
     'A login used up a recovery code instead of a code of the app.',
@@ -194,8 +207,8 @@ export const EVENTS = {
     ...BY,
     ...TOKEN_IDS,
   }),
-  'password.wrong': define(
-    ['info', 'refused', 'user'],
+  'password.wrong': failedGuess(
+    'user',
     'A session gave a wrong current password, to change the password, username, e-mail address or second factors.',
     { ...USER, ...BY },
   ),
@@ -223,8 +236,8 @@ export const EVENTS = {
     'A reset token was redeemed: the account has a new password, and all its tokens ended.',
     { ...USER, ...TOKEN_IDS },
   ),
-  'password.reset_failed': define(
-    ['info', 'refused', 'presenter'],
+  'password.reset_failed': failedGuess(
+    'presenter',
     'A reset token was unknown, used, replaced, voided or expired.',
     {},
   ),
@@ -238,8 +251,8 @@ export const EVENTS = {
     'A verification token was redeemed: the address of the account is verified.',
     USER,
   ),
-  'email.verification_failed': define(
-    ['info', 'refused', 'presenter'],
+  'email.verification_failed': failedGuess(
+    'presenter',
     'A verification token was unknown, used, replaced, voided or expired.',
     {},
   ),
@@ -425,8 +438,24 @@ export type AuditEvent = {
 }[EventName];
 export type EventOf<Name extends EventName> = Extract<AuditEvent, { event: Name }>;
 
+/** The events with a `count`. */
+export type FailedGuess = {
+  [Name in EventName]: 'count' extends keyof EventOf<Name> ? EventOf<Name> : never;
+}[EventName];
+
 /** Writes an event. @param from the request that caused it; NO_REQUEST if none did. */
-export type Audit = (event: AuditEvent, from: Sourced) => void;
+export type Audit = (event: Exclude<AuditEvent, FailedGuess>, from: Sourced) => void;
+
+/**
+ * Writes a failed guess. One that held no slot is bounded by nothing, so only the first of an event, account and network in
+ * a minute is written, and the next one says how many were left out. For `limitAttempt` alone.
+ * @param network null if it is not counted.
+ */
+export type AuditFailure = (
+  event: FailedGuess,
+  guess: { heldSlot: boolean; network: string | null },
+  from: Sourced,
+) => void;
 
 /** Writes that a limit refused a request, once for a key and window. */
 export type AuditLimit = (key: string, event: EventOf<'limit.reached'>, from: Sourced) => void;

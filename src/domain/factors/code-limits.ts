@@ -38,7 +38,9 @@ export function makeCodeLimits(limitAttempt: LimitAttempt, allowance: Allowance 
     const device = deviceOf(account, { ...origin, token });
     const limit = device === null ? 'factor' : 'factor_device';
     const counter = byRenewed(limit, `${device ?? userId} ${passwordVersion}`, userId, allowance);
-    return limitAttempt({ counters: [counter], from, counts: isWrongCode }, check);
+    const event = () => ({ event: 'factor.refused', userId, method: 'totp' }) as const;
+    const failure = { event, network: origin.network };
+    return limitAttempt({ counters: [counter], from, counts: isWrongCode, failure }, check);
   };
 }
 

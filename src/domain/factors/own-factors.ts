@@ -37,6 +37,13 @@ export interface FactorChangeRequest extends ConfirmationSource {
   currentPassword: string;
 }
 
+/** Where a code came from. */
+interface CodeSource {
+  from: Sourced;
+  /** null if it is not counted. */
+  network: string | null;
+}
+
 /** A new TOTP, to be shown once. */
 export interface NewTotp {
   /** In base32. */
@@ -76,14 +83,16 @@ export function makeOwnFactors(ports: OwnFactorsPorts) {
    * end: so those of the account count together besides.
    */
   function limitCodes<Result>(
-    userId: number,
+    { userId, tokenId: by }: FactorCaller,
     { id }: TotpRecord,
-    from: Sourced,
+    { from, network }: CodeSource,
     check: () => Promise<Result>,
   ): Promise<Result> {
     const { allowance } = ports;
     const counter = byRenewed('factor_setup', String(id), userId, allowance);
-    return ports.limitAttempt({ counters: [counter], from, counts: isWrongCode }, check);
+    const event = () => ({ event: 'factor.not_confirmed', userId, by }) as const;
+    const failure = { event, network };
+    return ports.limitAttempt({ counters: [counter], from, counts: isWrongCode, failure }, check);
   }
 
   function newCodes() {
@@ -122,23 +131,22 @@ export function makeOwnFactors(ports: OwnFactorsPorts) {
     async confirmTotp(
       caller: Caller,
       code: string,
-      from: Sourced,
+      source: CodeSource,
     ): Promise<{ id: number; recoveryCodes: string[] | null }> {
       const key = proven(caller);
       const { userId, tokenId: by } = key;
       const totp = await factors.findUnconfirmed(key);
       if (!totp) throw new AuthError('invalid_second_factor');
       const { codes, codeHashes } = newCodes();
-      const { isFirst } = await limitCodes(userId, totp, from, async () => {
+      const { isFirst } = await limitCodes(key, totp, source, async () => {
         const at = clock.now();
         const step = stepOf(secrets.open(userId, totp.sealed), code, at);
         const confirmed =
           step === null ? null : await factors.confirm(key, { factorId: totp.id, step, at, codeHashes });
         if (confirmed) return confirmed;
-        audit({ event: 'factor.not_confirmed', userId, by }, from);
         throw new AuthError('invalid_second_factor');
       });
-      audit({ event: 'factor.added', userId, by, factorId: totp.id, type: 'totp' }, from);
+      audit({ event: 'factor.added', userId, by, factorId: totp.id, type: 'totp' }, source.from);
       return { id: totp.id, recoveryCodes: isFirst ? codes : null };
     },
 

@@ -33,7 +33,7 @@ export function makeBudget(limitAttempt: LimitAttempt, { user, network }: Budget
     if (network && typeof holder.network === 'string')
       counters.push(byNetwork(network.limit, holder.network, network.allowance));
     const counts = (error: unknown) => !(error instanceof AuthError) || TELLING.includes(error.code);
-    return limitAttempt({ counters, from, counts }, task);
+    return limitAttempt({ counters, from, counts, failure: null }, task);
   };
 }
 

@@ -1,8 +1,16 @@
-import type { AuditLimit } from '../audit/event.ts';
+import type { AuditFailure, AuditLimit, FailedGuess } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { AuthError, ignoreOutage } from '../errors.ts';
+import type { RefusalReason } from '../refusal-reasons.ts';
 import type { Counted } from './counter-keys.ts';
 import type { AttemptSlots } from './ports.ts';
+
+/** What a failed guess that counts leaves in the audit trail, whoever makes it. */
+export interface Failure {
+  event: (reason: RefusalReason | undefined) => FailedGuess;
+  /** Whence it came; null if its network is not counted. */
+  network: string | null;
+}
 
 export interface Attempt {
   /** The attempt needs a slot of each, taken in this order. */
@@ -13,6 +21,8 @@ export interface Attempt {
    * @param error null for a success.
    */
   counts: (error: unknown) => boolean;
+  /** Of a guess at a secret; null for any other attempt. */
+  failure: Failure | null;
 }
 
 interface LimitAttemptsPorts {
@@ -20,11 +30,12 @@ interface LimitAttemptsPorts {
   /** Keyed, so that the counters' keys reveal neither names nor addresses. */
   hash: (text: string) => string;
   auditLimit: AuditLimit;
+  auditFailure: AuditFailure;
 }
 
 /** Limits how often something may be attempted. Each limit decides what it counts, and which attempts count. */
 export function makeLimitAttempts(ports: LimitAttemptsPorts) {
-  const { slots, hash, auditLimit } = ports;
+  const { slots, hash, auditLimit, auditFailure } = ports;
   /** Attempts in flight on this replica, by the counter whose slot they hold. */
   const inFlight = new Map<string, number>();
 
@@ -72,6 +83,11 @@ export function makeLimitAttempts(ports: LimitAttemptsPorts) {
     await Promise.all(held.map(([counter, slot]) => slots.release(counter, slot).catch(ignoreOutage)));
   }
 
+  function auditFailed({ failure, from }: Attempt, error: unknown, heldSlot: boolean): void {
+    if (failure && error instanceof AuthError)
+      auditFailure(failure.event(error.reason), { heldSlot, network: failure.network }, from);
+  }
+
   /**
    * Runs a task that holds a slot of each counter.
    * @param task hears how many slots of the last counter were taken before.
@@ -90,6 +106,7 @@ export function makeLimitAttempts(ports: LimitAttemptsPorts) {
       return result;
     } catch (error) {
       counts = attempt.counts(error);
+      if (counts) auditFailed(attempt, error, held.length > 0);
       throw error;
     } finally {
       for (const [counter] of held) leave(counter);

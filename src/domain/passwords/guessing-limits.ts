@@ -1,7 +1,7 @@
 import type { Sourced } from '../audit/source.ts';
 import { AuthError, type ErrorCode } from '../errors.ts';
 import { byDevice, byName, byNetwork, type Counted } from '../limits/counter-keys.ts';
-import type { LimitAttempt } from '../limits/limit-attempts.ts';
+import type { Failure, LimitAttempt } from '../limits/limit-attempts.ts';
 import type { Allowance } from '../limits/ports.ts';
 
 interface OriginToken {
@@ -32,10 +32,16 @@ export interface Guess {
   account: { userId: number; knownCallers: readonly string[] } | null;
   origin: GuessOrigin;
   from: Sourced;
+  /** What a wrong one leaves in the audit trail. */
+  failure: Failure['event'];
+  /** Without slots: a guess that cannot be right, or one whose right password has been compared already. */
+  takesNoSlot?: true;
 }
 
-/** Refusals before the password was compared. */
-const NOT_TRIED: readonly ErrorCode[] = ['rate_limited', 'overloaded', 'unavailable', 'validation_failed'];
+/** Refusals before the password was compared, or because it has changed since. */
+const NOT_TRIED: readonly ErrorCode[] = [
+  ...(['rate_limited', 'overloaded', 'unavailable', 'validation_failed', 'invalid_login_token'] as const),
+];
 
 interface GuessingLimitsPorts {
   limitAttempt: LimitAttempt;
@@ -80,8 +86,9 @@ export function makeGuessingLimits(ports: GuessingLimitsPorts) {
     check: (isKnown: boolean, earlier: number) => Promise<Result>,
   ): Promise<Result> {
     const device = guess.account && deviceOf(guess.account, guess.origin);
-    const counters = countersOf(guess, device);
-    return ports.limitAttempt({ counters, from: guess.from, counts: isWrong }, (earlier) =>
+    const counters = guess.takesNoSlot ? [] : countersOf(guess, device);
+    const failure = { event: guess.failure, network: guess.origin.network };
+    return ports.limitAttempt({ counters, from: guess.from, counts: isWrong, failure }, (earlier) =>
       check(device !== null, earlier),
     );
   };

@@ -8,7 +8,7 @@ import type { FactorStore, SecondStepAccount, SecretBox } from '../factors/ports
 import { hashRecoveryCode } from '../factors/recovery-codes.ts';
 import { stepOf } from '../factors/totp.ts';
 import { collectFields } from '../identifiers.ts';
-import type { GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
+import type { Guess, GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
 import type { SecondStep } from '../second-step.ts';
 import type { FactorProof } from '../tokens/ports.ts';
 import { parseDevice } from '../users/device-name.ts';
@@ -52,22 +52,21 @@ export function makeCompleteLogin(ports: CompleteLoginPorts) {
     const account = await findAccount(ports, password);
     const open = (factor: FactorProof | null) =>
       openProven(ports, { ...request, device: values.device }, { password, factor }, account);
-    try {
-      if (method === 'totp')
-        return await ports.limitCode({ account, origin, from }, async () =>
-          open(totpProof(ports, account, code)),
-        );
-      const factor = recoveryProof(code);
+    if (method === 'totp')
+      return ports.limitCode({ account, origin, from }, async () => open(totpProof(ports, account, code)));
+    const factor = recoveryProof(code);
+    // Recovery codes count as resets of a password do, for the network alone: nobody guesses 120 bits, and an owner whose
+    // codes a stranger has used up gets in with one.
+    const guess: Guess = {
+      name: null,
+      account: null,
+      origin,
+      from,
+      failure: () => ({ event: 'factor.refused', userId: account.userId, method }),
       // What cannot be one takes no slot: 100 bad texts would keep a whole network from its recovery codes.
-      if (!factor) throw new AuthError('invalid_second_factor');
-      // Recovery codes count as resets of a password do, for the network alone: nobody guesses 120 bits, and an owner whose
-      // codes a stranger has used up gets in with one.
-      return await ports.limitGuess({ name: null, account: null, origin, from }, () => open(factor));
-    } catch (error) {
-      if (error instanceof AuthError && error.code === 'invalid_second_factor')
-        ports.audit({ event: 'factor.refused', userId: account.userId, method }, from);
-      throw error;
-    }
+      ...(!factor && { takesNoSlot: true }),
+    };
+    return ports.limitGuess(guess, () => open(factor));
   };
 }
 

@@ -12,9 +12,8 @@ import type { PasswordHasher } from '../passwords/ports.ts';
 import { parseDevice } from '../users/device-name.ts';
 import { attemptedName, collectFields, parseLoginName, parseTry } from '../identifiers.ts';
 import type { LoginAccount, UserStore } from '../users/ports.ts';
-import type { LoginRefusal } from '../refusal-reasons.ts';
+import { LOGIN_REFUSALS, type LoginRefusal } from '../refusal-reasons.ts';
 import type { SecondStep, SecondStepNeeded } from '../second-step.ts';
-import type { User } from '../user.ts';
 import type { OpenSession } from './open-session.ts';
 import type { SessionGrant } from './session.ts';
 
@@ -54,11 +53,14 @@ export function makeLogIn(ports: LogInPorts) {
   return async function logIn(request: LogInRequest): Promise<SessionGrant> {
     const device = parseRequest(request);
     const found = await findAccount(ports, request);
-    const guess = guessOf(request, found);
+    const guess = guessOf(ports, request, found);
     const account = await ports.limitGuess(guess, (isKnown, earlier) =>
       proveAccount(ports, request, found, { share: isKnown ? 'known' : 'login', earlier }),
     );
-    const opened = await openOrAsk(ports, request, account, device);
+    // Outside the limit: a right password is no failure, unless it or the account has changed since.
+    const opened = await ports.limitGuess({ ...guess, takesNoSlot: true }, () =>
+      openOrAsk(ports, request, account, device),
+    );
     // After a session, or the question for a factor: either means that the password was right.
     await renewHash(ports, account, request);
     if ('loginToken' in opened) throw new AuthError('second_factor_required', { secondStep: opened });
@@ -68,9 +70,7 @@ export function makeLogIn(ports: LogInPorts) {
 
 export type LogIn = ReturnType<typeof makeLogIn>;
 
-/**
- * Outside the limit on guesses: a right password is no failure.
- * @returns what the second step takes, if the account has a factor. Only the commit that would open a session knows that.
+/** @returns what the second step takes, if the account has a factor. Only the commit that would open a session knows that.
  */
 async function openOrAsk(
   ports: LogInPorts,
@@ -85,11 +85,12 @@ async function openOrAsk(
     .catch((error: unknown) => {
       const code = error instanceof AuthError ? error.code : null;
       // The password was changed since it was checked.
-      if (code === 'invalid_credentials') return refuse(ports, request, 'password', user);
+      if (code === 'invalid_credentials') throw refused('password');
       if (code !== 'second_factor_required') throw error;
       return secondStepOf(ports, password, from);
     });
-  return opened ?? refuse(ports, request, 'disabled', user);
+  if (!opened) throw refused('disabled');
+  return opened;
 }
 
 /** @returns null if the account was deleted meanwhile. @throws AuthError `unavailable` */
@@ -132,9 +133,19 @@ async function findAccount({ users }: LogInPorts, request: LogInRequest): Promis
 }
 
 /** A guess at any name, even an impossible one, so that limits do not reveal which names exist. */
-function guessOf({ username, origin, from }: LogInRequest, found: LoginAccount | null): Guess {
+function guessOf(
+  { hashName }: LogInPorts,
+  { username, origin, from }: LogInRequest,
+  found: LoginAccount | null,
+): Guess {
+  const name = attemptedName(username);
   const account = found && { userId: found.user.id, knownCallers: found.knownCallers };
-  return { name: attemptedName(username), account, origin, from };
+  const failure: Guess['failure'] = (reason) => ({
+    event: 'login.failed',
+    reason: LOGIN_REFUSALS.find((each) => each === reason) ?? 'password',
+    ...(found ? { userId: found.user.id } : { nameHash: hashName(name) }),
+  });
+  return { name, account, origin, from, failure };
 }
 
 /** Every failure does the same work: neither the answer nor its time reveals which names exist. */
@@ -151,22 +162,13 @@ async function proveAccount(
     ...tried,
     turn: request.turn,
   });
-  if (!found) return refuse(ports, request, 'unknown');
-  if (!matches) return refuse(ports, request, 'password', found.user);
-  if (found.user.disabled) return refuse(ports, request, 'disabled', found.user);
+  if (!found) throw refused('unknown');
+  if (!matches) throw refused('password');
+  if (found.user.disabled) throw refused('disabled');
   return found;
 }
 
-function refuse(
-  { audit, hashName }: LogInPorts,
-  { username, from }: LogInRequest,
-  reason: LoginRefusal,
-  user?: User,
-): never {
-  const subject = user ? { userId: user.id } : { nameHash: hashName(attemptedName(username)) };
-  audit({ event: 'login.failed', reason, ...subject }, from);
-  throw new AuthError('invalid_credentials', { reason });
-}
+const refused = (reason: LoginRefusal) => new AuthError('invalid_credentials', { reason });
 
 /**
  * Hashes the password again if the cost settings have changed, or the hash is another system's: only a login has the

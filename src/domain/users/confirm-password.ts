@@ -1,17 +1,15 @@
 import type { Caller } from '../principal.ts';
-import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { AuthError } from '../errors.ts';
 import type { Turn } from '../passwords/bulkhead.ts';
 import type { CheckPassword } from '../passwords/check-password.ts';
-import type { GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
+import type { Guess, GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
 import type { OwnAccount, UserStore } from './ports.ts';
 
 interface ConfirmPasswordPorts {
   users: Pick<UserStore, 'findOwn'>;
   limitGuess: LimitGuess;
   checkPassword: CheckPassword;
-  audit: Audit;
 }
 
 /** Where a request that holds the current password came from. */
@@ -25,7 +23,7 @@ export interface ConfirmationSource {
  * Checks that a signed-in caller knows the account's password: a stolen access token is not enough. Limited like a
  * login from the caller's device, so that the holder of a stolen token gets no more guesses than its owner.
  */
-export function makeConfirmPassword({ users, limitGuess, checkPassword, audit }: ConfirmPasswordPorts) {
+export function makeConfirmPassword({ users, limitGuess, checkPassword }: ConfirmPasswordPorts) {
   /**
    * @param password as it was sent: a hash of another system may need it so.
    * @returns the account, with the version of the password that was checked.
@@ -39,17 +37,17 @@ export function makeConfirmPassword({ users, limitGuess, checkPassword, audit }:
   ): Promise<OwnAccount> {
     const account = await users.findOwn(user.id);
     if (!account) throw new AuthError('invalid_token', { reason: 'gone' });
-    const guess = {
+    const guess: Guess = {
       name: account.user.username,
       account: { userId: user.id, knownCallers: account.knownCallers },
-      origin: { ...origin, token: { userId: user.id, tokenId, type: 'refresh' as const, withFactor } },
+      origin: { ...origin, token: { userId: user.id, tokenId, type: 'refresh', withFactor } },
       from,
+      failure: () => ({ event: 'password.wrong', userId: user.id, by: tokenId }),
     };
     return limitGuess(guess, async (_, earlier) => {
       const { passwordHash: hash } = account;
       if (await checkPassword({ hash, password, earlier, mayOpen: true, share: 'known', turn }))
         return account;
-      audit({ event: 'password.wrong', userId: user.id, by: tokenId }, from);
       throw new AuthError('invalid_credentials', { reason: 'password' });
     });
   };

@@ -38,11 +38,6 @@ export function makeMails({ mails, accounts, limitGuess, randomBytes, audit, aud
     email_verification: newVerificationToken,
   };
 
-  function refuse(from: Sourced): never {
-    audit({ event: 'email.verification_failed' }, from);
-    throw new AuthError('invalid_verification_token');
-  }
-
   return {
     /** The caller's own. @throws AuthError `token_not_allowed` (an LLT), `invalid_token`, `unavailable` */
     ownAddress: async ({ user, type }: Pick<Principal, 'user' | 'type'>): Promise<Address> => {
@@ -72,10 +67,12 @@ export function makeMails({ mails, accounts, limitGuess, randomBytes, audit, aud
     /** Redeems the token of a mail. @throws AuthError `invalid_verification_token`, `rate_limited`, `unavailable` */
     verify: async ({ verificationToken, origin, from }: VerificationRequest): Promise<void> => {
       const tokenHash = hashOneTimeToken(verificationToken);
-      const userId = await limitGuess(
-        { name: null, account: null, origin, from },
-        async () => (await mails.verify(tokenHash)) ?? refuse(from),
-      );
+      const failure = () => ({ event: 'email.verification_failed' }) as const;
+      const userId = await limitGuess({ name: null, account: null, origin, from, failure }, async () => {
+        const verified = await mails.verify(tokenHash);
+        if (verified === null) throw new AuthError('invalid_verification_token');
+        return verified;
+      });
       audit({ event: 'email.verified', userId }, from);
     },
 

@@ -41,19 +41,13 @@ export function makeResetPassword(ports: ResetPasswordPorts) {
   const { passwords, tokenStates, finishEndings, limitGuess, hasher, bulkhead, lifetimes, clock, audit } =
     ports;
 
-  function refuse(from: Sourced): never {
-    audit({ event: 'password.reset_failed' }, from);
-    throw new AuthError('invalid_reset_token');
-  }
-
   return async function resetPassword(request: ResetPasswordRequest): Promise<void> {
     const { resetToken, turn, origin, from } = request;
     const tokenHash = hashOneTimeToken(resetToken);
     // A token that is not good costs a look-up, and no hash of a password.
-    const account = await limitGuess(
-      { name: null, account: null, origin, from },
-      async () => (await passwords.findReset(tokenHash)) ?? refuse(from),
-    );
+    const failure = () => ({ event: 'password.reset_failed' }) as const;
+    const guess = { name: null, account: null, origin, from, failure };
+    const account = await limitGuess(guess, () => passwords.findReset(tokenHash).then(found));
     const password = parseNewPassword(request.password, account, ports);
     const passwordHash = await bulkhead.run('known', turn, () => hasher.hash(password));
     // Fails here if the fast store is down, before the token is used up.
@@ -61,11 +55,18 @@ export function makeResetPassword(ports: ResetPasswordPorts) {
     const at = clock.now();
     const change = { passwordHash, at, usedSince: usedSince(at, lifetimes) };
     // Another request may have used the token up meanwhile.
-    const done = (await passwords.redeem(tokenHash, change)) ?? refuse(from);
-    const { userId, ended, before } = done;
+    const { userId, ended, before } = await limitGuess({ ...guess, takesNoSlot: true }, () =>
+      passwords.redeem(tokenHash, change).then(found),
+    );
     audit({ event: 'password.reset', userId, tokenIds: liveIds(ended, at, lifetimes) }, from);
     await finishEndings(userId, before ?? 0);
   };
+}
+
+/** Of a token that is good. */
+function found<Result>(result: Result | null): Result {
+  if (result === null) throw new AuthError('invalid_reset_token');
+  return result;
 }
 
 export type ResetPassword = ReturnType<typeof makeResetPassword>;

@@ -84,7 +84,9 @@ export const totpRoutes: FastifyPluginCallbackTypebox<FactorsRoute> = (app, opti
     '/api/user/factors/totp/confirm',
     { schema: confirmSchema, onRequest, preValidation },
     async (request) => {
-      const { id, recoveryCodes } = await factors.confirmTotp(callerOf(request), request.body.code, request);
+      const { network } = await guessOriginOf(request);
+      const source = { from: request, network };
+      const { id, recoveryCodes } = await factors.confirmTotp(callerOf(request), request.body.code, source);
       return { id, ...(recoveryCodes && { recovery_codes: recoveryCodes }) };
     },
   );

@@ -23,6 +23,7 @@ function limits(allowance: Allowance | null = { count: 2, seconds: 60 }) {
     },
     hash: (text) => `#${text}`,
     auditLimit: (_counter, event) => limited.push(event),
+    auditFailure: () => undefined,
   });
   const limitCode = makeCodeLimits(limitAttempt, allowance);
   const guess = (more: Partial<CodeGuess>) => ({ account: ADA, origin: STRANGER, from: NO_REQUEST, ...more });

@@ -58,7 +58,7 @@ function aService(loaded = aKey(), sealing = loaded) {
   });
   const caller = aCaller(user, 11);
   const code = () => codeOf(secret, Math.floor(clock.now() / 30_000));
-  const confirm = () => factors.confirmTotp(caller, code(), NO_REQUEST);
+  const confirm = () => factors.confirmTotp(caller, code(), { from: NO_REQUEST, network: null });
   return { clock, done, factors, caller, confirm };
 }
 

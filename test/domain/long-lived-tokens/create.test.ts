@@ -52,6 +52,7 @@ async function aService({
         slots: makeMemoryAttemptSlots(clock.now),
         hash: (text) => text,
         auditLimit: (_key, event) => events.push(event),
+        auditFailure: (event) => events.push(event),
       }),
       {
         user: { limit: 'llt_budget', allowance: { count: budget, seconds: 3600 } },

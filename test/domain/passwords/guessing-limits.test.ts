@@ -21,6 +21,7 @@ interface Given {
 
 const TWO = { count: 2, seconds: 60 };
 const STRANGER: GuessOrigin = { fingerprints: ['elsewhere'], token: null, network: '192.0.2.0/24' };
+const failure = () => ({ event: 'password.reset_failed' }) as const;
 const ADA = { userId: 1, knownCallers: ['home', 'work', ''] };
 
 function limits({ account = TWO, network = TWO, away, fault }: Given = {}) {
@@ -28,6 +29,7 @@ function limits({ account = TWO, network = TWO, away, fault }: Given = {}) {
   const slots = makeMemoryAttemptSlots(() => now);
   const done: string[] = [];
   const limited: string[] = [];
+  const failed: unknown[] = [];
   const step = (name: string, isAway: boolean) => {
     done.push(name);
     if (isAway) throw fault ?? new AuthError('unavailable');
@@ -45,6 +47,7 @@ function limits({ account = TWO, network = TWO, away, fault }: Given = {}) {
     },
     hash: (text) => `#${text.replaceAll(' ', '-')}`,
     auditLimit: (_counter, { limit }) => limited.push(limit),
+    auditFailure: (event, { heldSlot, network }) => failed.push([event, heldSlot, network]),
   });
   const limitGuess = makeGuessingLimits({
     limitAttempt,
@@ -54,7 +57,7 @@ function limits({ account = TWO, network = TWO, away, fault }: Given = {}) {
   });
   const attempt = (guess: Partial<Guess>, answer: (earlier: number) => Promise<string>) =>
     limitGuess(
-      { name: 'ada', account: null, origin: STRANGER, from: NO_REQUEST, ...guess },
+      { name: 'ada', account: null, origin: STRANGER, from: NO_REQUEST, failure, ...guess },
       (isKnown, earlier) => {
         done.push(isKnown ? 'check of a known device' : 'check');
         return answer(earlier);
@@ -63,6 +66,7 @@ function limits({ account = TWO, network = TWO, away, fault }: Given = {}) {
   return {
     done,
     limited,
+    failed,
     pass: (ms: number) => (now += ms),
     attempt,
     right: (guess: Partial<Guess> = {}) => attempt(guess, () => Promise.resolve('in')),
@@ -230,6 +234,33 @@ test('every other caller is a stranger', async (t) => {
     await right(guess);
     t.equal(done[0], 'reserve account:#account-ada');
   }
+});
+
+test('each wrong guess is one event, and says whether it held a slot', async (t) => {
+  const { failed, attempt, right, wrong } = limits({ network: null });
+  const event = failure();
+  await right();
+  await t.rejects(wrong());
+  await t.rejects(wrong({ takesNoSlot: true }));
+  const nowhere = { ...STRANGER, network: null };
+  await t.rejects(wrong({ name: null, origin: nowhere }));
+  t.strictSame(failed, [
+    [event, true, STRANGER.network],
+    [event, false, STRANGER.network],
+    [event, false, null],
+  ]);
+  failed.length = 0;
+  for (const error of [
+    new AuthError('overloaded'),
+    new AuthError('invalid_login_token'),
+    new TypeError('a fault'),
+  ])
+    await t.rejects(
+      attempt({}, () => Promise.reject(error)),
+      error,
+    );
+  await t.rejects(right(), { code: 'rate_limited' });
+  t.strictSame(failed, [], 'nothing else is a wrong guess');
 });
 
 test('disabled limits and uncounted networks make no call', async (t) => {

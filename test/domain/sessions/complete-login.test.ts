@@ -8,6 +8,7 @@ import { hashRecoveryCode } from '../../../src/domain/factors/recovery-codes.ts'
 import { codeOf } from '../../../src/domain/factors/totp.ts';
 import { makeCompleteLogin } from '../../../src/domain/sessions/complete-login.ts';
 import { aClock } from '../../support/clock.ts';
+import { openLimits } from '../../support/open-limits.ts';
 import { aUser } from '../../support/token.ts';
 
 const SECRET = Buffer.from('12345678901234567890');
@@ -31,6 +32,7 @@ function aService({ account = {}, password = {}, fault }: Given = {}) {
   clock.pass(60_000);
   const events: AuditEvent[] = [];
   const done: unknown[] = [];
+  const limits = openLimits(events);
   const step = Math.floor(clock.now() / 30_000);
   const totp = { id: 3, sealed: SEALED, lastStep: step - 1 };
   const known = { ...PASSWORD, disabled: false, totp, codesLeft: 2, knownCallers: ['home'], ...account };
@@ -51,11 +53,11 @@ function aService({ account = {}, password = {}, fault }: Given = {}) {
     },
     limitCode: (guess, check) => {
       done.push(['code', guess]);
-      return check();
+      return limits.limitCode(guess, check);
     },
     limitGuess: (guess, check) => {
-      done.push(['recovery code', guess]);
-      return check(false, 0);
+      if (!guess.takesNoSlot) done.push(['recovery code', guess]);
+      return limits.limitGuess(guess, check);
     },
     clock,
     audit: (event) => events.push(event),

@@ -6,6 +6,7 @@ import { hashOneTimeToken } from '../../../src/domain/passwords/one-time-token.t
 import type { Caller } from '../../../src/domain/principal.ts';
 import { makeMails } from '../../../src/domain/users/mails.ts';
 import type { TakenMail } from '../../../src/domain/users/wanted-mail.ts';
+import { openLimits } from '../../support/open-limits.ts';
 import { aUser, NO_FACTOR } from '../../support/token.ts';
 
 const TOKEN = 'lkv_secret';
@@ -60,7 +61,7 @@ function aService(wanted = { isVerified: false, freeIn: 0 }) {
     accounts: { address: (id) => Promise.resolve(id === 7 ? ADDRESS : null) },
     limitGuess: (guess, check) => {
       guesses.push(guess);
-      return check(false, 0);
+      return openLimits(events).limitGuess(guess, check);
     },
     randomBytes: (size) => Buffer.alloc(size, 1),
     audit: (event) => events.push(event),
