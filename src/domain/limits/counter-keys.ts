@@ -57,13 +57,11 @@ export interface Counter<Key = 'network' | 'account' | 'name' | 'device' | Renew
   readonly subject: { userId?: number; nameHash?: string; network?: string };
 }
 
-/** What an attempt may count by: one that stands alone, or one that a caller renews, and the root that bounds it. */
-export type Counted =
-  | Counter<'network'>
-  | Counter<'account'>
-  | Counter<'name'>
-  | Counter<'device'>
-  | (readonly [Counter<Renewed>, Counter<'account'>] & { readonly [made]: 'pair' });
+/** A counter that a caller renews, and the root that bounds it. */
+type Bounded = readonly [Counter<Renewed>, Counter<'account'>] & { readonly [made]: 'bounded' };
+
+/** What an attempt may count by. */
+export type Counted = Counter<'network'> | Counter<'account'> | Counter<'name'> | Counter<'device'> | Bounded;
 
 /** @param network a /24 or /48 */
 export function byNetwork(
@@ -108,7 +106,7 @@ export function byRenewed(
   key: string,
   userId: number,
   allowance: Allowance | null,
-): Counted {
+): Bounded {
   const own: Counter<Renewed> = {
     limit,
     key: key as Counter<Renewed>['key'],
@@ -116,8 +114,5 @@ export function byRenewed(
     subject: { userId },
   };
   const total = allowance && { ...allowance, count: RENEWALS * allowance.count };
-  return [own, byAccount(COUNTED_BY[limit].within, userId, total)] as const as Extract<
-    Counted,
-    readonly unknown[]
-  >;
+  return [own, byAccount(COUNTED_BY[limit].within, userId, total)] as const as Bounded;
 }
