@@ -1,28 +1,43 @@
 import { test, type Test } from 'tap';
 import type { Environment } from '../../src/config/config.ts';
+import { RIGHTS } from '../../src/domain/rights.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
-import { anAccount, call, claimsOf, pairOf, refresh, signUp, verify, type Pair } from '../support/client.ts';
+import {
+  anAccount,
+  bearer,
+  call,
+  claimsOf,
+  pairOf,
+  refresh,
+  signUp,
+  verify,
+  type Pair,
+} from '../support/client.ts';
+import { readDocument } from '../support/documents.ts';
+import { readTable } from '../support/markdown.ts';
 import { redisServersMissing, startRedis, type RedisServer } from '../support/redis-server.ts';
 import { refused } from '../support/problem.ts';
-import { redeem } from '../support/resets.ts';
-import { aRegisteredService, basic, postForm, type TestService } from '../support/registered-service.ts';
+import { aRegisteredService, basic } from '../support/registered-service.ts';
 import { sql } from '../support/sql.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
+import { attackedOperations, type Attacked } from './operations.ts';
+import { elsewhere, LOOPS, open, TIMES, type Loop, type User } from './churn-loops.ts';
+import { SERVICE_LOOPS } from './churn-service-loops.ts';
 
-// One account, a few of one network, or a stranger repeats each operation. docs/threat-model.md has the figures ("What an
-// operation leaves").
+// One account, a few of one network, a stranger or a service repeats each operation of the reference. What that leaves is
+// compared with the table in docs/threat-model.md ("What an operation leaves").
 
 /** What Redis has left below SHED_REDIS_MEMORY before the loops: all of them together must leave less. */
 const LEFT = 2 * 1024 ** 2;
-/** Repeats, and how many are under way at once. */
-const TIMES = 130;
 const AT_ONCE = 10;
 const MEMORY = 16 * 1024 ** 2;
 
 /** The default limits, behind a proxy. Hashing is quick here, so it bounds nothing. */
 const DEFAULTS: Environment = {
   TRUST_PROXY: 'loopback',
+  // What a loop does besides what it is about comes from there.
+  RATE_LIMIT_ALLOW: '127.0.0.1/32',
   RATE_LIMIT_LOGIN: '30/60',
   RATE_LIMIT_SIGNUP: '20/60',
   RATE_LIMIT_ACCOUNT: '10/900',
@@ -32,6 +47,7 @@ const DEFAULTS: Environment = {
   // A tenth, so that the loop is short.
   RATE_LIMIT_LLT_NETWORK: '100/3600',
   RATE_LIMIT_PROFILE: '60/3600',
+  RATE_LIMIT_FACTOR: '20/86400',
   // A busy machine is not what this test is about.
   SHED_LAG: '0',
   REDIS_TIMEOUT: '5000',
@@ -41,282 +57,52 @@ const DEFAULTS: Environment = {
   REFRESH_RETRY_WINDOW: '0',
 };
 
-interface Operation {
-  name: string;
-  /** Answers of 200, at most. */
-  succeeds: number;
-  /** What a repeat leaves in Redis if it succeeds, and if it is refused; at most, by MEMORY USAGE. */
-  bytes: [good: number, refused: number];
-  /** The same of events in the audit trail. A limit that is reached leaves one more. */
-  events: [good: number, refused: number];
-  /** Rows in PostgreSQL that a repeat leaves if it succeeds; a refused one leaves none. */
+/** What the table says that one of an operation leaves. */
+interface Figures {
+  bytes: number;
   rows: number;
-  once: (user: User) => (i: number) => Promise<{ statusCode: number }>;
+  events: number;
 }
 
-interface User extends Pair {
-  target: TestApp;
-  service: TestService;
-  account: ReturnType<typeof anAccount>;
+const TABLE = new Map<string, Figures>(
+  readTable(readDocument('docs/threat-model.md'), /^\| operation +\| leaves in Redis/m).map(
+    ([name = '', redis = '', rows = '', events = '']) => [
+      name,
+      {
+        // The stream of the feed grows by 4 kB at once, so an event of it cannot be measured.
+        bytes: redis.includes('feed') ? 0 : Number(/(\d+) bytes/.exec(redis)?.[1] ?? 0),
+        rows: Number(rows),
+        events: Number(events),
+      },
+    ],
+  ),
+);
+
+/** The loop that takes mails comes before those that want some. */
+const ALL = [...SERVICE_LOOPS, ...LOOPS];
+
+/** A stream, whose readers are limited (test/domain/feed/fan-out.test.ts). */
+const STREAM = 'revocations';
+
+function isLooped({ name }: Attacked): boolean {
+  return ALL.some(({ of }) => of.includes(name));
 }
 
-let callers = 0;
+test('each operation that may change something has a loop, and each row of the table', (t) => {
+  const without = attackedOperations().filter((each) => each.method !== 'GET' && !isLooped(each));
+  t.strictSame(
+    without.map(({ name }) => name),
+    [],
+  );
+  // Presented after the loops, because its tombstone has to expire; and the one event by which a loop may exceed its own.
+  const apart = ['an ended token presented', 'a refusal by a limit'];
+  const left = new Set([...ALL.flatMap(({ leaves }) => Object.keys(leaves)), ...apart]);
+  t.strictSame([...left].sort(), [...TABLE.keys()].sort());
+  t.end();
+});
 
-const NETWORK = { 'x-forwarded-for': '203.0.113.7' };
-
-/** A caller of another network each time. */
-function elsewhere() {
-  const caller = callers++;
-  return { 'x-forwarded-for': `11.${caller >> 8}.${caller & 255}.7`, 'user-agent': `Tablet/${caller}` };
-}
-
-/** Opens an account. RATE_LIMIT_SIGNUP counts by address. */
-async function open(target: TestApp, payload = anAccount()): Promise<Pair> {
-  return pairOf(await call(target, 'POST /api/auth/signup', { payload, headers: elsewhere() }));
-}
-
-const OPERATIONS: Operation[] = [
-  {
-    name: 'create and delete a long-lived token',
-    succeeds: 100,
-    bytes: [185, 0],
-    events: [2, 0],
-    rows: 1,
-    once:
-      ({ target, access_token: token }) =>
-      async () => {
-        const made = await call(target, 'POST /api/auth/llt', { token, payload: { device: 'Kitchen' } });
-        const { id } = made.json<{ id?: number }>();
-        if (id !== undefined) await call(target, `DELETE /api/auth/llt/${id}`, { token });
-        return made;
-      },
-  },
-  {
-    name: 'the same with ten accounts of a network',
-    succeeds: 100,
-    bytes: [400, 0],
-    events: [2, 0],
-    rows: 1,
-    once: ({ target }) => {
-      const accounts = Promise.all(Array.from({ length: 10 }, () => open(target)));
-      return async (i) => {
-        const token = (await accounts)[i % 10]?.access_token;
-        const options = { token, payload: { device: 'Kitchen' }, headers: NETWORK };
-        const made = await call(target, 'POST /api/auth/llt', options);
-        const { id } = made.json<{ id?: number }>();
-        if (id !== undefined) await call(target, `DELETE /api/auth/llt/${id}`, { token });
-        return made;
-      };
-    },
-  },
-  {
-    name: 'change the name',
-    succeeds: 60,
-    bytes: [330, 115],
-    events: [1, 0],
-    rows: 0,
-    once:
-      ({ target, access_token: token }) =>
-      (i) =>
-        call(target, 'PATCH /api/user', { token, payload: { name: `Ada ${i}` }, headers: elsewhere() }),
-  },
-  {
-    name: 'log in with the right password',
-    succeeds: TIMES,
-    bytes: [350, 0],
-    events: [2, 0],
-    rows: 2,
-    once:
-      ({ target, account: { username, password } }) =>
-      () =>
-        call(target, 'POST /api/auth', { payload: { username, password }, headers: elsewhere() }),
-  },
-  {
-    name: 'guess passwords of one name',
-    succeeds: 0,
-    bytes: [0, 135],
-    events: [0, 10 / TIMES],
-    rows: 0,
-    once:
-      ({ target, account: { username } }) =>
-      (i) =>
-        call(target, 'POST /api/auth', {
-          payload: { username, password: `guess ${i}` },
-          headers: elsewhere(),
-        }),
-  },
-  {
-    name: 'guess passwords of many names',
-    succeeds: 0,
-    bytes: [0, 400],
-    events: [0, 1],
-    rows: 0,
-    once:
-      ({ target }) =>
-      (i) =>
-        call(target, 'POST /api/auth', {
-          payload: { username: `unknown-${i}`, password: 'guess' },
-          headers: elsewhere(),
-        }),
-  },
-  {
-    name: 'guess reset tokens',
-    succeeds: 0,
-    bytes: [0, 260],
-    events: [0, 1],
-    rows: 0,
-    once:
-      ({ target }) =>
-      (i) =>
-        redeem(target, `reset-${i}`, 'an analytical engine', elsewhere()),
-  },
-  {
-    name: 'sign up',
-    succeeds: TIMES,
-    bytes: [790, 0],
-    events: [1, 0],
-    rows: 3,
-    once:
-      ({ target }) =>
-      () =>
-        call(target, 'POST /api/auth/signup', { payload: anAccount(), headers: elsewhere() }),
-  },
-  {
-    name: 'refresh',
-    succeeds: TIMES,
-    bytes: [2, 0],
-    events: [0, 0],
-    rows: 0,
-    once: ({ target, refresh_token: first }) => {
-      let last = Promise.resolve(first);
-      return () => {
-        const answer = last.then((token) => refresh(target, token));
-        last = answer.then((response) => pairOf(response).refresh_token);
-        return answer;
-      };
-    },
-  },
-  {
-    name: 'exchange and verify',
-    succeeds: TIMES,
-    bytes: [2, 0],
-    events: [0, 0],
-    rows: 0,
-    once:
-      ({ target, access_token: token }) =>
-      async () => {
-        const form = {
-          grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
-          subject_token: token,
-          subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
-          audience: 'orders',
-        };
-        const headers = { authorization: `Bearer ${token}` };
-        const exchanged = await postForm(target, '/api/auth/token', null, form, headers);
-        return exchanged.statusCode === 200 ? verify(target, token) : exchanged;
-      },
-  },
-  {
-    name: 'log in and out',
-    succeeds: TIMES,
-    bytes: [415, 0],
-    events: [2, 0],
-    rows: 2,
-    once:
-      ({ target, account: { username, password } }) =>
-      async () => {
-        const headers = elsewhere();
-        const opened = await call(target, 'POST /api/auth', { payload: { username, password }, headers });
-        const { access_token: token } = opened.json<Partial<Pair>>();
-        return token === undefined ? opened : call(target, 'DELETE /api/auth', { token });
-      },
-  },
-  {
-    name: 'present a superseded refresh token',
-    succeeds: TIMES,
-    bytes: [420, 0],
-    events: [2, 0],
-    rows: 2,
-    once:
-      ({ target, account: { username, password } }) =>
-      async () => {
-        const headers = elsewhere();
-        const opened = await call(target, 'POST /api/auth', { payload: { username, password }, headers });
-        const { refresh_token: first } = pairOf(opened);
-        await verify(target, pairOf(await refresh(target, first, headers)).access_token);
-        // The second one finds the session ended.
-        const answers = [
-          await refresh(target, first, elsewhere()),
-          await refresh(target, first, elsewhere()),
-        ];
-        return answers.every(({ statusCode }) => statusCode === 401) ? opened : { statusCode: 500 };
-      },
-  },
-  {
-    name: 'log in, and change the password',
-    succeeds: TIMES,
-    bytes: [380, 0],
-    events: [2, 0],
-    rows: 2,
-    once: ({ target, access_token: token, account: { username, password } }) => {
-      let last: Promise<unknown> = Promise.resolve();
-      const change = async (i: number) => {
-        const headers = elsewhere();
-        const [now, next] = [i === 0 ? password : `analytical ${i}`, `analytical ${i + 1}`];
-        const opened = await call(target, 'POST /api/auth', {
-          payload: { username, password: now },
-          headers,
-        });
-        const payload = { current_password: now, new_password: next };
-        return opened.statusCode === 200
-          ? call(target, 'POST /api/user/password', { token, payload, headers })
-          : opened;
-      };
-      return (i) => {
-        const answer = last.then(() => change(i));
-        last = answer;
-        return answer;
-      };
-    },
-  },
-  {
-    name: 'issue reset tokens',
-    succeeds: TIMES,
-    bytes: [2, 0],
-    events: [1, 0],
-    rows: 1 / TIMES,
-    once:
-      ({ target, service, user }) =>
-      () =>
-        call(target, `POST /api/users/${user.id}/password-reset`, { headers: basic(service) }),
-  },
-  {
-    name: 'log out again',
-    succeeds: TIMES,
-    bytes: [2, 0],
-    events: [1 / TIMES, 0],
-    rows: 0,
-    once:
-      ({ target, access_token: token }) =>
-      () =>
-        call(target, 'DELETE /api/auth', { token }),
-  },
-  {
-    name: 'log out everywhere again',
-    succeeds: TIMES,
-    bytes: [2, 0],
-    events: [1 / TIMES, 0],
-    rows: 0,
-    once:
-      ({ target, access_token: token }) =>
-      () =>
-        call(target, 'DELETE /api/user/tokens', { token }),
-  },
-];
-
-test('churn (in-process store)', (t) => churn(t, {}, null));
-
-test('churn (Redis)', { skip: redisServersMissing }, async (t) => {
+test('churn', async (t) => {
+  if (redisServersMissing) return churn(t, {}, null);
   const args = ['--maxmemory', String(MEMORY), '--maxmemory-policy', 'noeviction'];
   const redis = await startRedis(t, { args });
   await churn(t, { REDIS_URL: redis.url }, redis);
@@ -325,13 +111,12 @@ test('churn (Redis)', { skip: redisServersMissing }, async (t) => {
 async function churn(t: Test, env: Environment, redis: RedisServer | null): Promise<void> {
   const target = await buildTestApp(t, { env: { ...DEFAULTS, ...env } });
   await aRegisteredService(target.databaseUrl, 'orders', [], 'orders');
-  const service = await aRegisteredService(target.databaseUrl, 'desk', ['users.reset']);
+  const service = await aRegisteredService(target.databaseUrl, 'desk', RIGHTS);
   const bystander = { account: anAccount(), pair: null as Pair | null };
   bystander.pair = await signUp(target, bystander.account);
   if (redis) await fill(redis, 0.85 * MEMORY - LEFT);
-  for (const operation of OPERATIONS) {
-    await t.test(operation.name, (t) => repeat(t, { target, service }, redis, operation));
-  }
+  for (const loop of [...ALL, aLookAtEverything()])
+    await t.test(loop.name, (t) => repeat(t, { target, service }, redis, loop));
   await t.test('a network that used its budget up', (t) => assertNetwork(t, target));
 
   const { username, password } = bystander.account;
@@ -386,36 +171,68 @@ async function assertNotes(
   t.equal((await call(target, 'POST /api/auth', { payload: login })).statusCode, 503);
 }
 
+/** Of operations that only read, of which a new one joins by itself. Some are refused, and leave nothing either. */
+function aLookAtEverything(): Loop {
+  const reads = attackedOperations().filter(
+    (each) => each.method === 'GET' && each.name !== STREAM && !isLooped(each),
+  );
+  return {
+    name: 'read everything',
+    of: reads.map(({ name }) => name),
+    leaves: {},
+    times: 2 * reads.length,
+    succeeds: 2 * reads.length,
+    begin:
+      ({ target, service, access_token: token, user }) =>
+      async (i) => {
+        const { template, schemes } = reads[i % reads.length] as Attacked;
+        const path = template
+          .replace('{id}', String(user.id))
+          .replace('{audience}', 'orders')
+          .replace('{scopes}', 'orders:read');
+        const headers = schemes.includes('serviceClient') ? basic(service) : bearer(token);
+        const { statusCode } = await call(target, `GET ${path}`, { headers });
+        return { statusCode: statusCode < 500 ? 200 : statusCode };
+      },
+  };
+}
+
 async function repeat(
   t: Test,
   { target, service }: Pick<User, 'target' | 'service'>,
   redis: RedisServer | null,
-  operation: Operation,
+  { leaves, times = TIMES, succeeds, atMost, begin }: Loop,
 ) {
   const account = anAccount();
-  const once = operation.once({ target, service, account, ...(await open(target, account)) });
-  // Its first use confirms the pair, or makes the counters that later ones share.
-  const statuses = [(await once(0)).statusCode];
-  const [bytes, events, rows] = [await bytesIn(redis), target.audit().length, await rowsIn(target)];
-  for (let i = 1; i < TIMES; i += AT_ONCE) {
-    const wave = Array.from({ length: Math.min(AT_ONCE, TIMES - i) }, (_, n) => once(i + n));
+  const once = await begin({ target, service, account, ...(await open(target, account)) });
+  const before = await leftBy(target, redis);
+  const statuses: number[] = [];
+  for (let i = 0; i < times; i += AT_ONCE) {
+    const wave = Array.from({ length: Math.min(AT_ONCE, times - i) }, (_, n) => once(i + n));
     for (const { statusCode } of await Promise.all(wave)) statuses.push(statusCode);
   }
-  const good = statuses.filter((status) => status === 200).length;
-  t.equal(good, operation.succeeds, 'repeats that succeed');
-  const allowed = new Set(operation.succeeds === 0 ? [401, 429] : [200, 429]);
+  t.equal(statuses.filter((status) => status === 200).length, succeeds, 'repeats that succeed');
+  const allowed = new Set(succeeds === 0 ? [401, 429] : [200, 429]);
   t.strictSame(
     statuses.filter((status) => !allowed.has(status)),
     [],
   );
-  const mayLeave = ([each, refused]: [number, number]) => each * good + refused * (TIMES - good);
-  const left = (await bytesIn(redis)) - bytes;
-  const audited = target.audit().length - events;
-  const written = (await rowsIn(target)) - rows;
-  t.comment(`${good} good, ${TIMES - good} refused: ${left} bytes, ${audited} events, ${written} rows`);
-  if (redis) t.ok(left <= mayLeave(operation.bytes), `${left} of ${mayLeave(operation.bytes)} bytes`);
-  t.ok(audited <= Math.ceil(mayLeave(operation.events)) + 1, `${audited} events`);
-  t.ok(written <= operation.rows * good, `${written} rows`);
+  const after = await leftBy(target, redis);
+  for (const what of ['bytes', 'rows', 'events'] as const) {
+    const left = after[what] - before[what];
+    const parts = Object.entries(leaves).map(([row, count]) => count * (TABLE.get(row)?.[what] ?? NaN));
+    const expected = parts.reduce((sum, part) => sum + part, 0);
+    // A limit that is reached leaves an event of its own.
+    const most = what === 'events' ? expected + 1 : expected;
+    t.ok(left <= most, `${left} ${what}, and the table says ${expected}`);
+    // A revocation is in the place of its session, so not all parts stay.
+    const least = Math.max(...parts, 0) / 2;
+    if (!atMost && (redis || what !== 'bytes')) t.ok(left >= least, `${left} ${what}, at least ${least}`);
+  }
+}
+
+async function leftBy(target: TestApp, redis: RedisServer | null): Promise<Figures> {
+  return { bytes: await bytesIn(redis), rows: await rowsIn(target), events: target.audit().length };
 }
 
 /** Fills Redis up to this many bytes of its memory, in small pieces: a large one may take 2 MB more than it holds. */
@@ -439,15 +256,26 @@ async function rowsIn({ databaseUrl }: TestApp): Promise<number> {
     'reserved_names',
     'wanted_mails',
     'email_verifications',
+    'factors',
+    'recovery_codes',
   ];
   const counts = tables.map((table) => `(SELECT count(*)::int FROM ${table})`).join(' + ');
   return (await sql<{ rows: number }>(databaseUrl, `SELECT ${counts} AS rows`))[0]?.rows ?? NaN;
 }
 
-/** Of all keys in Redis, without the connections' buffers. */
+/**
+ * Of all keys in Redis, with 57 bytes a key for its table of keys. Without the feed, what each
+ * replica says of itself, and counters, which counters.test.ts is about.
+ */
 async function bytesIn(redis: RedisServer | null): Promise<number> {
   const sum = `local sum = 0
-    for _, key in ipairs(redis.call('KEYS', '*')) do sum = sum + redis.call('MEMORY', 'USAGE', key, 'SAMPLES', 0) end
+    for _, key in ipairs(redis.call('KEYS', '*')) do
+      local isOther = string.find(key, ':attempts:') or string.find(key, ':limit:')
+        or string.find(key, '{feed}', 1, true) or string.find(key, ':serving') or string.find(key, ':writable')
+      if not isOther then
+        sum = sum + redis.call('MEMORY', 'USAGE', key, 'SAMPLES', 0) + 57
+      end
+    end
     return sum`;
   return redis ? Number(await redis.ask('EVAL', sum, 0)) : 0;
 }

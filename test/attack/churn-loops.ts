@@ -1,0 +1,448 @@
+import { anAccount, call, claimsOf, pairOf, refresh, verify, type Pair } from '../support/client.ts';
+import type { TestApp } from '../support/app.ts';
+import { aFactor, firstStep, logInWithFactor, secondStep } from '../support/factors.ts';
+import { wantReset } from '../support/mails.ts';
+import { confirmApp, FACTOR_PASSWORD, setUpApp } from '../support/own-factors.ts';
+import { postForm, type TestService } from '../support/registered-service.ts';
+
+/** Repeats of a quick loop, and how many are under way at once. More than MAX_SESSIONS_PER_USER and RATE_LIMIT_LLT allow. */
+export const TIMES = 130;
+/** Of loops that begin with an account each time, or whose repeats follow each other. */
+export const FEW = 20;
+
+export interface User extends Pair {
+  target: TestApp;
+  /** May do everything. */
+  service: TestService;
+  account: ReturnType<typeof anAccount>;
+}
+
+export interface Loop {
+  name: string;
+  /** The operations that it repeats, by their names in the reference. */
+  of: string[];
+  /** How often each row of the table in docs/threat-model.md is left by all repeats. */
+  leaves: Record<string, number>;
+  /** Because an earlier repeat has left it already, or replaced it, the loop may leave less. */
+  atMost?: true;
+  times?: number;
+  /** Answers of 200. */
+  succeeds: number;
+  /** What this does first is not counted. */
+  begin: (user: User) => Repeat | Promise<Repeat>;
+}
+
+type Repeat = (i: number) => Promise<{ statusCode: number }>;
+
+let callers = 0;
+
+export const NETWORK = { 'x-forwarded-for': '203.0.113.7' };
+
+/** A caller of another network each time. */
+export function elsewhere() {
+  const caller = callers++;
+  return { 'x-forwarded-for': `11.${caller >> 8}.${caller & 255}.7`, 'user-agent': `Tablet/${caller}` };
+}
+
+/** Opens an account. RATE_LIMIT_SIGNUP counts by address. */
+export async function open(target: TestApp, payload = anAccount()): Promise<Pair> {
+  return pairOf(await call(target, 'POST /api/auth/signup', { payload, headers: elsewhere() }));
+}
+
+/** Each repeat after the one before. */
+export function inTurn(repeat: Repeat): Repeat {
+  let last: Promise<unknown> = Promise.resolve();
+  return (i) => {
+    const answer = last.then(() => repeat(i));
+    last = answer;
+    return answer;
+  };
+}
+
+/** Of one account, of which the 101st session and later ones end another. */
+function logins(more: Record<string, number> = {}) {
+  return { login: TIMES, ...more };
+}
+
+async function logIn({ target, account: { username, password } }: User): Promise<Pair> {
+  const payload = { username, password };
+  return pairOf(await call(target, 'POST /api/auth', { payload, headers: elsewhere() }));
+}
+
+export const LOOPS: Loop[] = [
+  {
+    name: 'create and delete a long-lived token',
+    of: ['createLongLivedToken', 'deleteLongLivedToken'],
+    leaves: { 'LLT created and deleted': 100 },
+    succeeds: 100,
+    begin:
+      ({ target, access_token: token }) =>
+      async () => {
+        const made = await call(target, 'POST /api/auth/llt', { token, payload: { device: 'Kitchen' } });
+        const { id } = made.json<{ id?: number }>();
+        if (id !== undefined) await call(target, `DELETE /api/auth/llt/${id}`, { token });
+        return made;
+      },
+  },
+  {
+    name: 'the same with ten accounts of a network',
+    of: ['createLongLivedToken', 'deleteLongLivedToken'],
+    leaves: { 'LLT created and deleted': 100 },
+    succeeds: 100,
+    begin: async ({ target }) => {
+      const accounts = await Promise.all(Array.from({ length: 10 }, () => open(target)));
+      return async (i) => {
+        const token = accounts[i % 10]?.access_token;
+        const options = { token, payload: { device: 'Kitchen' }, headers: NETWORK };
+        const made = await call(target, 'POST /api/auth/llt', options);
+        const { id } = made.json<{ id?: number }>();
+        if (id !== undefined) await call(target, `DELETE /api/auth/llt/${id}`, { token });
+        return made;
+      };
+    },
+  },
+  {
+    name: 'create limited tokens and let them end themselves',
+    of: ['createLimitedToken', 'logOut'],
+    leaves: { 'LLT created and deleted': FEW },
+    times: FEW,
+    succeeds: FEW,
+    begin:
+      ({ target, access_token: token }) =>
+      async () => {
+        const payload = { name: 'Report', scopes: ['orders:read'] };
+        const made = await call(target, 'POST /api/user/tokens', { token, payload });
+        return call(target, 'DELETE /api/auth', { token: made.json<{ token: string }>().token });
+      },
+  },
+  {
+    name: 'keep long-lived tokens in use',
+    of: ['createLongLivedToken'],
+    leaves: { 'LLT in use': FEW },
+    times: FEW,
+    succeeds: FEW,
+    begin:
+      ({ target, access_token: token }) =>
+      async () => {
+        const made = await call(target, 'POST /api/auth/llt', { token, payload: { device: 'Kitchen' } });
+        return verify(target, made.json<{ longlived_token: string }>().longlived_token);
+      },
+  },
+  {
+    name: 'change the name',
+    of: ['changeProfile'],
+    leaves: { 'change of names': 60 },
+    succeeds: 60,
+    begin:
+      ({ target, access_token: token }) =>
+      (i) =>
+        call(target, 'PATCH /api/user', { token, payload: { name: `Ada ${i}` }, headers: elsewhere() }),
+  },
+  {
+    name: 'log in with the right password',
+    of: ['logIn'],
+    leaves: logins({ 'login as the 101st session': TIMES - 99 }),
+    succeeds: TIMES,
+    begin:
+      ({ target, account: { username, password } }) =>
+      () =>
+        call(target, 'POST /api/auth', { payload: { username, password }, headers: elsewhere() }),
+  },
+  {
+    name: 'guess passwords of one name',
+    of: ['logIn'],
+    leaves: { 'failed login, wrong password': 10 },
+    succeeds: 0,
+    begin:
+      ({ target, account: { username } }) =>
+      (i) =>
+        call(target, 'POST /api/auth', {
+          payload: { username, password: `guess ${i}` },
+          headers: elsewhere(),
+        }),
+  },
+  {
+    name: 'guess passwords of many names',
+    of: ['logIn'],
+    leaves: { 'failed login, wrong password': TIMES },
+    succeeds: 0,
+    begin:
+      ({ target }) =>
+      (i) =>
+        call(target, 'POST /api/auth', {
+          payload: { username: `unknown-${i}`, password: 'guess' },
+          headers: elsewhere(),
+        }),
+  },
+  ...(['password-reset', 'email-verification'] as const).map((path) => ({
+    name: `guess tokens of ${path}`,
+    of: [path === 'password-reset' ? 'resetPassword' : 'verifyEmail'],
+    leaves: { 'failed reset or verification': TIMES },
+    succeeds: 0,
+    begin:
+      ({ target }: User) =>
+      (i: number) =>
+        call(target, `POST /api/auth/${path}`, {
+          payload:
+            path === 'password-reset'
+              ? { reset_token: `lkr_${i}`, password: 'an analytical engine' }
+              : { verification_token: `lkv_${i}` },
+          headers: elsewhere(),
+        }),
+  })),
+  {
+    name: 'sign up',
+    of: ['signUp'],
+    leaves: { signup: TIMES },
+    succeeds: TIMES,
+    begin:
+      ({ target }) =>
+      () =>
+        call(target, 'POST /api/auth/signup', { payload: anAccount(), headers: elsewhere() }),
+  },
+  {
+    name: 'refresh',
+    of: ['refresh'],
+    leaves: { 'refresh, verify, exchange': 0 },
+    succeeds: TIMES,
+    begin: ({ target, refresh_token: first }) => {
+      let last = Promise.resolve(first);
+      return () => {
+        const answer = last.then((token) => refresh(target, token));
+        last = answer.then((response) => pairOf(response).refresh_token);
+        return answer;
+      };
+    },
+  },
+  {
+    name: 'exchange and verify',
+    of: ['getToken', 'verify'],
+    leaves: { 'refresh, verify, exchange': 0 },
+    succeeds: TIMES,
+    begin:
+      ({ target, access_token: token }) =>
+      async () => {
+        const form = {
+          grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+          subject_token: token,
+          subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+          audience: 'orders',
+        };
+        const headers = { authorization: `Bearer ${token}` };
+        const exchanged = await postForm(target, '/api/auth/token', null, form, headers);
+        return exchanged.statusCode === 200 ? verify(target, token) : exchanged;
+      },
+  },
+  {
+    name: 'log in and out',
+    of: ['logIn', 'logOut'],
+    leaves: logins({ 'logout, and each ended session': TIMES }),
+    succeeds: TIMES,
+    begin: (user) => async () => {
+      const { access_token: token } = await logIn(user);
+      return call(user.target, 'DELETE /api/auth', { token });
+    },
+  },
+  {
+    name: 'log in, and end the session from another',
+    of: ['logIn', 'logOutById'],
+    leaves: { login: FEW, 'logout, and each ended session': FEW },
+    times: FEW,
+    succeeds: FEW,
+    begin: (user) => async () => {
+      const { sid } = claimsOf((await logIn(user)).access_token);
+      return call(user.target, `DELETE /api/auth/${String(sid)}`, { token: user.access_token });
+    },
+  },
+  {
+    name: 'present a superseded refresh token',
+    of: ['refresh'],
+    leaves: logins({ 'reuse of a refresh token': TIMES }),
+    succeeds: TIMES,
+    begin: (user) => async () => {
+      const { target } = user;
+      const { refresh_token: first } = await logIn(user);
+      await verify(target, pairOf(await refresh(target, first)).access_token);
+      // The second one finds the session ended.
+      const answers = [await refresh(target, first, elsewhere()), await refresh(target, first, elsewhere())];
+      return { statusCode: answers.every(({ statusCode }) => statusCode === 401) ? 200 : 500 };
+    },
+  },
+  {
+    name: 'log in, and change the password',
+    of: ['logIn', 'changePassword'],
+    leaves: logins({ 'change of a password': TIMES, 'logout, and each ended session': TIMES }),
+    atMost: true,
+    succeeds: TIMES,
+    begin: ({ target, access_token: token, account: { username, password } }) =>
+      inTurn(async (i) => {
+        const headers = elsewhere();
+        const [now, next] = [i === 0 ? password : `analytical ${i}`, `analytical ${i + 1}`];
+        const login = { username, password: now };
+        const opened = await call(target, 'POST /api/auth', { payload: login, headers });
+        const payload = { current_password: now, new_password: next };
+        return opened.statusCode === 200
+          ? call(target, 'POST /api/user/password', { token, payload, headers })
+          : opened;
+      }),
+  },
+  {
+    name: 'ask for resets of one account',
+    of: ['requestPasswordReset'],
+    leaves: { 'a mail that is wanted': 3 },
+    atMost: true,
+    times: FEW,
+    succeeds: FEW,
+    begin: ({ target, account: { username } }) =>
+      inTurn(async () => {
+        await wantReset(target, username);
+        return { statusCode: 200 };
+      }),
+  },
+  {
+    name: 'ask for mails that prove one address',
+    of: ['requestEmailVerification'],
+    leaves: { 'a mail that is wanted': 3 },
+    atMost: true,
+    times: FEW,
+    succeeds: FEW,
+    begin:
+      ({ target, access_token: token }) =>
+      () =>
+        call(target, 'POST /api/user/email-verification', { token, headers: elsewhere() }),
+  },
+  {
+    name: 'log in with a second factor',
+    of: ['logIn', 'completeLogin'],
+    leaves: { 'first step of a login': FEW, login: FEW },
+    times: FEW,
+    succeeds: FEW,
+    begin: async (user) => {
+      const factor = await aFactor(user.target, user);
+      return inTurn(async () => {
+        await logInWithFactor(user.target, user.account.username, factor, elsewhere());
+        return { statusCode: 200 };
+      });
+    },
+  },
+  {
+    name: 'guess codes of one account',
+    of: ['completeLogin'],
+    leaves: { 'wrong code': 20 },
+    succeeds: 0,
+    begin: async (user) => {
+      const login_token = await aLoginToken(user);
+      return () => secondStep(user.target, { login_token, code: 'x' }, elsewhere());
+    },
+  },
+  {
+    name: 'send text that is no recovery code',
+    of: ['completeLogin'],
+    leaves: { 'text that is no recovery code': 1 },
+    succeeds: 0,
+    begin: async (user) => {
+      const login_token = await aLoginToken(user);
+      return (i) => secondStep(user.target, { login_token, recovery_code: 'x' }, fromSite(i));
+    },
+  },
+  {
+    name: 'set apps up, and guess their codes',
+    of: ['setUpTotp', 'confirmTotp'],
+    leaves: { 'app set up': 1, 'wrong code': 100 },
+    succeeds: 0,
+    begin: ({ target, access_token: token }) =>
+      inTurn(async () => {
+        const headers = elsewhere();
+        await call(target, 'POST /api/user/factors/totp', { token, payload: FACTOR_PASSWORD, headers });
+        return call(target, 'POST /api/user/factors/totp/confirm', {
+          token,
+          payload: { code: 'x' },
+          headers,
+        });
+      }),
+  },
+  {
+    name: 'add apps to new accounts',
+    of: ['setUpTotp', 'confirmTotp'],
+    leaves: { signup: FEW, 'factor added': FEW },
+    times: FEW,
+    succeeds: FEW,
+    begin:
+      ({ target }) =>
+      async () => {
+        const { access_token: token } = await open(target);
+        const app = await setUpApp(target, token);
+        return confirmApp(target, token, app.code());
+      },
+  },
+  {
+    name: 'replace recovery codes',
+    of: ['replaceRecoveryCodes'],
+    leaves: { 'new recovery codes': FEW },
+    times: FEW,
+    succeeds: FEW,
+    begin: async (user) => {
+      const factor = await aFactor(user.target, user);
+      const { access_token: token } = await logInWithFactor(user.target, user.account.username, factor);
+      return inTurn(() => {
+        const options = { token, payload: FACTOR_PASSWORD, headers: elsewhere() };
+        return call(user.target, 'POST /api/user/factors/recovery-codes', options);
+      });
+    },
+  },
+  {
+    name: 'remove the factors of new accounts',
+    of: ['removeFactor'],
+    leaves: {
+      signup: FEW,
+      'factor added': FEW,
+      'first step of a login': FEW,
+      login: FEW,
+      'factor removed': FEW,
+    },
+    atMost: true,
+    times: FEW,
+    succeeds: FEW,
+    begin:
+      ({ target }) =>
+      async () => {
+        const account = anAccount();
+        const factor = await aFactor(target, await open(target, account));
+        const { access_token: token } = await logInWithFactor(target, account.username, factor, elsewhere());
+        const options = { token, payload: FACTOR_PASSWORD, headers: elsewhere() };
+        return call(target, `POST /api/user/factors/${factor.id}/removal`, options);
+      },
+  },
+  {
+    name: 'log out again',
+    of: ['logOut'],
+    leaves: { 'logout, and each ended session': 1, 'logout or deletion, repeated': TIMES },
+    atMost: true,
+    succeeds: TIMES,
+    begin:
+      ({ target, access_token: token }) =>
+      () =>
+        call(target, 'DELETE /api/auth', { token }),
+  },
+  {
+    name: 'log out everywhere again',
+    of: ['logOutEverywhere'],
+    leaves: { 'logout, and each ended session': 1, 'logout or deletion, repeated': TIMES },
+    atMost: true,
+    succeeds: TIMES,
+    begin:
+      ({ target, access_token: token }) =>
+      () =>
+        call(target, 'DELETE /api/user/tokens', { token }),
+  },
+];
+
+async function aLoginToken(user: User): Promise<string> {
+  await aFactor(user.target, user);
+  return firstStep(user.target, user.account.username);
+}
+
+/** Another /64 of one /48 each time. */
+function fromSite(i: number) {
+  return { 'x-forwarded-for': `2001:db8:77:${i.toString(16)}::1` };
+}

@@ -1,0 +1,120 @@
+import { anAccount, call, logIn } from '../support/client.ts';
+import { aFactor } from '../support/factors.ts';
+import { basic, introspect, revoke } from '../support/registered-service.ts';
+import { redeem } from '../support/resets.ts';
+import { elsewhere, FEW, inTurn, open, TIMES, type Loop, type User } from './churn-loops.ts';
+
+/** What a registered service repeats that may do everything. */
+function asService({ target, service }: User) {
+  return (line: string, payload?: object) =>
+    call(target, line, { headers: basic(service), ...(payload && { payload }) });
+}
+
+export const SERVICE_LOOPS: Loop[] = [
+  {
+    name: 'issue reset tokens',
+    of: ['createPasswordReset'],
+    leaves: { 'reset token, by a service': TIMES },
+    atMost: true,
+    succeeds: TIMES,
+    begin: (user) => () => asService(user)(`POST /api/users/${user.user.id}/password-reset`),
+  },
+  {
+    name: 'issue reset tokens and redeem them',
+    of: ['createPasswordReset', 'resetPassword'],
+    leaves: {
+      'reset token, by a service': FEW,
+      'change of a password': FEW,
+      'logout, and each ended session': 1,
+    },
+    atMost: true,
+    times: FEW,
+    succeeds: FEW,
+    begin: (user) =>
+      inTurn(async (i) => {
+        const made = await asService(user)(`POST /api/users/${user.user.id}/password-reset`);
+        const { reset_token: token } = made.json<{ reset_token: string }>();
+        return redeem(user.target, token, `an analytical engine ${i}`, elsewhere());
+      }),
+  },
+  {
+    name: 'introspect, and end sessions',
+    of: ['introspect', 'revoke'],
+    leaves: { login: FEW, 'logout, and each ended session': FEW },
+    times: FEW,
+    succeeds: FEW,
+    begin:
+      ({ target, service, account }) =>
+      async () => {
+        const { refresh_token, access_token } = await logIn(target, account.username);
+        await introspect(target, service, access_token);
+        return revoke(target, service, refresh_token);
+      },
+  },
+  {
+    name: 'open accounts and delete them',
+    of: ['createUser', 'deleteUser'],
+    leaves: { 'account opened by a service': FEW, 'account deleted by a service': FEW },
+    times: FEW,
+    succeeds: FEW,
+    begin: (user) => async () => {
+      const { password: _, ...account } = anAccount();
+      const made = await asService(user)('POST /api/users', account);
+      return asService(user)(`DELETE /api/users/${made.json<{ id: number }>().id}`);
+    },
+  },
+  {
+    name: 'change an account',
+    of: ['changeUser'],
+    leaves: { 'account changed by a service': FEW },
+    times: FEW,
+    succeeds: FEW,
+    begin: (user) => (i) => asService(user)(`PATCH /api/users/${user.user.id}`, { name: `Ada ${i}` }),
+  },
+  {
+    name: 'end all tokens of an account',
+    of: ['endUserTokens'],
+    leaves: { login: FEW, 'logout, and each ended session': FEW },
+    times: FEW,
+    succeeds: FEW,
+    begin: (user) =>
+      inTurn(async () => {
+        await logIn(user.target, user.account.username);
+        return asService(user)(`DELETE /api/users/${user.user.id}/tokens`);
+      }),
+  },
+  {
+    name: 'remove the factors of new accounts',
+    of: ['removeUserFactors'],
+    leaves: { signup: FEW, 'factor removed': FEW, 'logout, and each ended session': FEW },
+    atMost: true,
+    times: FEW,
+    succeeds: FEW,
+    begin: (user) => async () => {
+      const pair = await open(user.target);
+      await aFactor(user.target, pair);
+      return asService(user)(`DELETE /api/users/${pair.user.id}/factors`);
+    },
+  },
+  {
+    name: 'take and settle the mails of new accounts, which prove their addresses',
+    of: ['takeMails', 'settleMail', 'requestEmailVerification', 'verifyEmail'],
+    leaves: { signup: FEW, 'a mail that is wanted': FEW, 'a mail taken, and its token used': FEW },
+    times: FEW,
+    succeeds: FEW,
+    begin: (user) =>
+      inTurn(async () => {
+        const { target } = user;
+        const { access_token: token } = await open(target);
+        await call(target, 'POST /api/user/email-verification', { token, headers: elsewhere() });
+        const taken = await asService(user)('POST /api/users/mails', {});
+        const { mails } = taken.json<{ mails: { id: number; kind: string; token: string }[] }>();
+        for (const { id } of mails) await asService(user)(`DELETE /api/users/mails/${id}`);
+        const proof = mails.find(({ kind }) => kind === 'email_verification')?.token;
+        return call(target, 'POST /api/auth/email-verification', {
+          payload: { verification_token: proof },
+          headers: elsewhere(),
+        });
+      }),
+  },
+];
