@@ -58,8 +58,8 @@ export const SERVICE_LOOPS: Loop[] = [
     times: FEW,
     succeeds: FEW,
     begin: (user) => async () => {
-      const { password: _, ...account } = anAccount();
-      const made = await asService(user)('POST /api/users', account);
+      const { username, name, email } = anAccount();
+      const made = await asService(user)('POST /api/users', { username, name, email });
       return asService(user)(`DELETE /api/users/${made.json<{ id: number }>().id}`);
     },
   },

@@ -15,7 +15,7 @@ import {
 } from '../support/client.ts';
 import { readDocument } from '../support/documents.ts';
 import { readTable } from '../support/markdown.ts';
-import { redisServersMissing, startRedis, type RedisServer } from '../support/redis-server.ts';
+import { existing, redisServersMissing, startRedis, type RedisServer } from '../support/redis-server.ts';
 import { refused } from '../support/problem.ts';
 import { aRegisteredService, basic } from '../support/registered-service.ts';
 import { sql } from '../support/sql.ts';
@@ -23,6 +23,7 @@ import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 import { attackedOperations, type Attacked } from './operations.ts';
 import { elsewhere, LOOPS, open, TIMES, type Loop, type User } from './churn-loops.ts';
+import { FACTOR_LOOPS } from './churn-factor-loops.ts';
 import { SERVICE_LOOPS } from './churn-service-loops.ts';
 
 // One account, a few of one network, a stranger or a service repeats each operation of the reference. What that leaves is
@@ -79,7 +80,7 @@ const TABLE = new Map<string, Figures>(
 );
 
 /** The loop that takes mails comes before those that want some. */
-const ALL = [...SERVICE_LOOPS, ...LOOPS];
+const ALL = [...SERVICE_LOOPS, ...LOOPS, ...FACTOR_LOOPS];
 
 /** A stream, whose readers are limited (test/domain/feed/fan-out.test.ts). */
 const STREAM = 'revocations';
@@ -185,7 +186,7 @@ function aLookAtEverything(): Loop {
     begin:
       ({ target, service, access_token: token, user }) =>
       async (i) => {
-        const { template, schemes } = reads[i % reads.length] as Attacked;
+        const { template, schemes } = existing(reads[i % reads.length]);
         const path = template
           .replace('{id}', String(user.id))
           .replace('{audience}', 'orders')

@@ -1,0 +1,119 @@
+import { anAccount, call } from '../support/client.ts';
+import { aFactor, firstStep, logInWithFactor, secondStep } from '../support/factors.ts';
+import { confirmApp, FACTOR_PASSWORD, setUpApp } from '../support/own-factors.ts';
+import { elsewhere, FEW, inTurn, open, type Loop, type User } from './churn-loops.ts';
+
+export const FACTOR_LOOPS: Loop[] = [
+  {
+    name: 'log in with a second factor',
+    of: ['logIn', 'completeLogin'],
+    leaves: { 'first step of a login': FEW, login: FEW },
+    times: FEW,
+    succeeds: FEW,
+    begin: async (user) => {
+      const factor = await aFactor(user.target, user);
+      return inTurn(async () => {
+        await logInWithFactor(user.target, user.account.username, factor, elsewhere());
+        return { statusCode: 200 };
+      });
+    },
+  },
+  {
+    name: 'guess codes of one account',
+    of: ['completeLogin'],
+    leaves: { 'wrong code': 20 },
+    succeeds: 0,
+    begin: async (user) => {
+      const login_token = await aLoginToken(user);
+      return () => secondStep(user.target, { login_token, code: 'x' }, elsewhere());
+    },
+  },
+  {
+    name: 'send text that is no recovery code',
+    of: ['completeLogin'],
+    leaves: { 'text that is no recovery code': 1 },
+    succeeds: 0,
+    begin: async (user) => {
+      const login_token = await aLoginToken(user);
+      return (i) => secondStep(user.target, { login_token, recovery_code: 'x' }, fromSite(i));
+    },
+  },
+  {
+    name: 'set apps up, and guess their codes',
+    of: ['setUpTotp', 'confirmTotp'],
+    leaves: { 'app set up': 1, 'wrong code': 100 },
+    succeeds: 0,
+    begin: ({ target, access_token: token }) =>
+      inTurn(async () => {
+        const headers = elsewhere();
+        await call(target, 'POST /api/user/factors/totp', { token, payload: FACTOR_PASSWORD, headers });
+        return call(target, 'POST /api/user/factors/totp/confirm', {
+          token,
+          payload: { code: 'x' },
+          headers,
+        });
+      }),
+  },
+  {
+    name: 'add apps to new accounts',
+    of: ['setUpTotp', 'confirmTotp'],
+    leaves: { signup: FEW, 'factor added': FEW },
+    times: FEW,
+    succeeds: FEW,
+    begin:
+      ({ target }) =>
+      async () => {
+        const { access_token: token } = await open(target);
+        const app = await setUpApp(target, token);
+        return confirmApp(target, token, app.code());
+      },
+  },
+  {
+    name: 'replace recovery codes',
+    of: ['replaceRecoveryCodes'],
+    leaves: { 'new recovery codes': FEW },
+    times: FEW,
+    succeeds: FEW,
+    begin: async (user) => {
+      const factor = await aFactor(user.target, user);
+      const { access_token: token } = await logInWithFactor(user.target, user.account.username, factor);
+      return inTurn(() => {
+        const options = { token, payload: FACTOR_PASSWORD, headers: elsewhere() };
+        return call(user.target, 'POST /api/user/factors/recovery-codes', options);
+      });
+    },
+  },
+  {
+    name: 'remove the factors of new accounts',
+    of: ['removeFactor'],
+    leaves: {
+      signup: FEW,
+      'factor added': FEW,
+      'first step of a login': FEW,
+      login: FEW,
+      'factor removed': FEW,
+    },
+    atMost: true,
+    times: FEW,
+    succeeds: FEW,
+    begin:
+      ({ target }) =>
+      async () => {
+        const account = anAccount();
+        const factor = await aFactor(target, await open(target, account));
+        const { access_token: token } = await logInWithFactor(target, account.username, factor, elsewhere());
+        const options = { token, payload: FACTOR_PASSWORD, headers: elsewhere() };
+        return call(target, `POST /api/user/factors/${factor.id}/removal`, options);
+      },
+  },
+];
+
+async function aLoginToken(user: User): Promise<string> {
+  await aFactor(user.target, user);
+  return firstStep(user.target, user.account.username);
+}
+
+/** Another /64 of one /48 each time. */
+function fromSite(i: number) {
+  return { 'x-forwarded-for': `2001:db8:77:${i.toString(16)}::1` };
+}
