@@ -258,7 +258,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const logins = { tokenPairResponse, callerFingerprint, guessOriginOf, noteLogin };
   await app.register(logInRoute, { logIn, ...logins });
   await app.register(secondFactorRoute, { completeLogin, ...logins });
-  await app.register(passwordResetRoute, { resetPassword, resetRequests, guessOriginOf });
+  await app.register(passwordResetRoute, { resetPassword, resetRequests, guessOriginOf, networkOf });
   await app.register(emailVerificationRoute, { mails, guessOriginOf });
   await app.register(refreshRoute, { refresh, tokenPairResponse, callerFingerprint, codec });
   await app.register(logOutRoute, { logOut, endToken });

@@ -7,6 +7,7 @@ import type { PrismaClient } from '../../src/generated/prisma/client.ts';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { makeStateWriter } from '../../src/infra/postgres/state-writer.ts';
 import { sessionColumns } from '../../src/infra/postgres/token-store.ts';
+import { someQueues } from '../../test/support/bounded-queues.ts';
 import { startPostgres } from '../../test/support/own-postgres.ts';
 import { aFingerprint, shuffled } from './realistic.ts';
 
@@ -100,6 +101,7 @@ async function refreshAll(
   queued: number,
 ): Promise<void> {
   const writeBehind = makeWriteBehind({
+    ...someQueues(),
     writer: makeStateWriter(prisma),
     tokenStates: { revokeAll: () => Promise.resolve() },
     revocations: { settle: () => Promise.resolve() },

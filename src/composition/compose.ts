@@ -24,7 +24,7 @@ import type { LogOutput } from '../runtime/logger.ts';
 import { containerMemory } from '../runtime/memory.ts';
 import { makeStoreWatch } from '../runtime/store-watch.ts';
 import { makeUseCases } from './use-cases.ts';
-import { systemClock } from '../runtime/system-clock.ts';
+import { systemClock, systemTimers } from '../runtime/system-clock.ts';
 import { lifetimesOf } from '../domain/tokens/claims.ts';
 import { type Clock, CLOCK_TOLERANCE } from '../domain/clock.ts';
 import { postgresNow } from '../infra/postgres/inspect.ts';
@@ -33,6 +33,8 @@ import { makeRegisteredServices } from '../domain/services/authenticate.ts';
 import { makeCheckAssertion } from '../infra/issuers/check-assertion.ts';
 import { makeIssuerKeys } from '../infra/issuers/issuer-keys.ts';
 import type { Observe } from '../telemetry/observe.ts';
+import { makeBoundedQueues } from '../domain/limits/bounded.ts';
+import { makeLimitAttempts } from '../domain/limits/limit-attempts.ts';
 import { makeServiceDirectory } from '../domain/services/directory.ts';
 import { makeServiceStore } from '../infra/postgres/service-store.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
@@ -91,12 +93,15 @@ export async function compose(
   auditKeys(keyRing, audit);
   const tokens = makeTokenStore(postgres, lifetimes);
   const cacheTtl = config.SESSION_CACHE_TTL;
+  const boundedQueue = makeBoundedQueues({ clock, timers: systemTimers, observe });
   const durability = makeDurability({
     tokenStates: opened,
     tokens,
     postgres,
     cacheTtl,
+    databaseTimeout: config.DATABASE_TIMEOUT,
     clock,
+    boundedQueue,
     audit,
     tasks,
     logger,
@@ -126,15 +131,22 @@ export async function compose(
     fanOut.sendServices(versions);
   });
   const hashing = await makeHashing({ config, prisma, clock, observe, tracer, tasks, logger });
-  const mailParts = makeMailParts({ config, postgres, tasks, logger });
+  const hashAttempt = followAttemptHash(keyRing);
+  const limitAttempt = makeLimitAttempts({
+    slots: opened.attempts,
+    hash: hashAttempt,
+    auditLimit,
+    auditFailure,
+  });
+  const mailParts = makeMailParts({ config, postgres, limitAttempt, boundedQueue, clock, tasks, logger });
   const useCases = makeUseCases({
     config,
     lifetimes,
     tokenStates,
     unpublishedStates: opened.unpublishedStates,
     feed: opened.feed,
-    attempts: opened.attempts,
-    hashAttempt: followAttemptHash(keyRing),
+    limitAttempt,
+    hashAttempt,
     hashNames: followNameHash(keyRing),
     tokens,
     postgres,
@@ -150,7 +162,6 @@ export async function compose(
     observe,
     audit,
     auditLimit,
-    auditFailure,
   });
   const readiness = makeReadiness({
     postgres,

@@ -3,6 +3,7 @@ import type { BackgroundTasks } from '../runtime/background-tasks.ts';
 import type { OpenedTokenStates } from './open-token-states.ts';
 import type { Audit } from '../domain/audit/event.ts';
 import type { Clock } from '../domain/clock.ts';
+import type { BoundedQueues } from '../domain/limits/bounded.ts';
 import { ignoreOutage } from '../domain/errors.ts';
 import { makeEndForReuse } from '../domain/sessions/end-for-reuse.ts';
 import { makeWriteBehind } from '../domain/tokens/write-behind.ts';
@@ -21,7 +22,10 @@ interface DurabilityParts {
   postgres: Postgres;
   /** SESSION_CACHE_TTL in seconds. */
   cacheTtl: number;
+  /** DATABASE_TIMEOUT in milliseconds. */
+  databaseTimeout: number;
   clock: Clock;
+  boundedQueue: BoundedQueues;
   audit: Audit;
   tasks: Pick<BackgroundTasks, 'every'>;
   logger: FastifyBaseLogger;
@@ -32,7 +36,7 @@ const INTERVAL = 1000;
 
 /** The background work that makes sessions and revocations survive the loss of a store (see ARCHITECTURE.md). */
 export function makeDurability(parts: DurabilityParts) {
-  const { tokenStates, tokens, postgres, cacheTtl, clock, audit, tasks, logger } = parts;
+  const { tokenStates, tokens, postgres, cacheTtl, clock, boundedQueue, audit, tasks, logger } = parts;
   const { gate } = tokenStates;
   const settled = makeRevocationStore(postgres);
   const writeBehind = makeWriteBehind({
@@ -40,6 +44,7 @@ export function makeDurability(parts: DurabilityParts) {
     tokenStates: tokenStates.tokenStates,
     revocations: settled,
     clock,
+    boundedQueue,
   });
   const revocations = makeRevocations({
     revocations: settled,
@@ -48,7 +53,13 @@ export function makeDurability(parts: DurabilityParts) {
     users: makeUserStore(postgres.prisma),
     clock,
   });
-  const revocation = { tokenStates: tokenStates.tokenStates, tokens, revocations: settled, clock };
+  const revocation = {
+    tokenStates: tokenStates.tokenStates,
+    tokens,
+    revocations: settled,
+    clock,
+    boundedQueue,
+  };
   const endOfTurn = () =>
     new Promise<void>((resolve) => {
       atEndOfTurn(resolve);
@@ -60,6 +71,7 @@ export function makeDurability(parts: DurabilityParts) {
   } = makeRevokeTokens({
     ...revocation,
     endOfTurn,
+    patience: parts.databaseTimeout,
     pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
   });
   const endForReuse = makeEndForReuse({ ...revocation, audit });

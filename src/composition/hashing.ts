@@ -9,6 +9,7 @@ import { makeHashCosts } from '../domain/passwords/hash-costs.ts';
 import type { PasswordHasher } from '../domain/passwords/ports.ts';
 import type { Tracer } from '../telemetry/tracer.ts';
 import { makeLagGauge } from '../runtime/event-loop-lag.ts';
+import { systemTimers } from '../runtime/system-clock.ts';
 import type { LoadSheddingOptions } from '../http/plugins/load-shedding.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { makePasswordHasher } from '../infra/crypto/password-hasher.ts';
@@ -93,12 +94,7 @@ function openBulkhead(config: Config, clock: Clock, observe: Observe): Bulkhead 
       queue: config.HASH_QUEUE,
       queueTimeout: config.HASH_QUEUE_TIMEOUT * 1000,
     },
-    {
-      set: setTimeout,
-      clear: (timer) => {
-        clearTimeout(timer as NodeJS.Timeout);
-      },
-    },
+    systemTimers,
     clock,
     observe,
   );

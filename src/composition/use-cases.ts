@@ -7,15 +7,14 @@ import { makeExchange } from '../domain/access-tokens/exchange.ts';
 import { makeServiceTokens } from '../domain/access-tokens/service-tokens.ts';
 import { makeIntrospect } from '../domain/access-tokens/introspect.ts';
 import { makeVerify } from '../domain/access-tokens/verify.ts';
-import type { Audit, AuditFailure, AuditLimit } from '../domain/audit/event.ts';
+import type { Audit, AuditLimit } from '../domain/audit/event.ts';
 import type { CheckAssertion, RegisteredServices } from '../domain/services/authenticate.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { RevocationFeed } from '../domain/feed/ports.ts';
 import type { Observe } from '../telemetry/observe.ts';
 import { makeCreateLongLived } from '../domain/long-lived-tokens/create.ts';
 import { makeGuessingLimits } from '../domain/passwords/guessing-limits.ts';
-import { makeLimitAttempts } from '../domain/limits/limit-attempts.ts';
-import type { AttemptSlots } from '../domain/limits/ports.ts';
+import type { LimitAttempt } from '../domain/limits/limit-attempts.ts';
 import { makeBudget } from '../domain/limits/budget.ts';
 import { makeCodeLimits } from '../domain/factors/code-limits.ts';
 import type { LoginTokens } from '../domain/factors/login-token.ts';
@@ -66,8 +65,8 @@ export interface Parts {
   /** As `tokenStates`, but it does not publish revocations to the feed. */
   unpublishedStates: TokenStateStore;
   feed: RevocationFeed;
-  attempts: AttemptSlots;
-  /** Names the counters of `attempts`. */
+  limitAttempt: LimitAttempt;
+  /** Names those who attempt in the audit trail. */
   hashAttempt: AttemptHash;
   /** Names the names of deleted accounts. */
   hashNames: NameHashing;
@@ -86,7 +85,6 @@ export interface Parts {
   observe: Observe;
   audit: Audit;
   auditLimit: AuditLimit;
-  auditFailure: AuditFailure;
 }
 
 /** The use cases that routes call. */
@@ -100,13 +98,7 @@ export function makeUseCases(parts: Parts): UseCases {
   const hashName = (name: string) => parts.hashAttempt(`audit ${name}`);
   const knownDevices = makeKnownDeviceStore(postgres.prisma);
   const factors = makeFactorStore(postgres.prisma);
-  const { auditLimit, loginTokens, secrets } = parts;
-  const limitAttempt = makeLimitAttempts({
-    slots: parts.attempts,
-    hash: parts.hashAttempt,
-    auditLimit,
-    auditFailure: parts.auditFailure,
-  });
+  const { auditLimit, loginTokens, secrets, limitAttempt } = parts;
   const limitGuess = makeGuessingLimits({
     limitAttempt,
     account: config.RATE_LIMIT_ACCOUNT,

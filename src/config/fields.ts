@@ -327,7 +327,10 @@ const ACCOUNT_FIELDS = {
     '10/900',
     'failed logins of one name, and of each known device ([details](operating.md#guessing))',
   ),
-  RATE_LIMIT_NETWORK: rate('100/900', 'failed logins of one network: IPv4 /24, IPv6 /48'),
+  RATE_LIMIT_NETWORK: rate(
+    '100/900',
+    'failed logins of one network (IPv4 /24, IPv6 /48), and apart from these its requests for a reset',
+  ),
   RATE_LIMIT_FACTOR: rate(
     '20/86400',
     'wrong codes of one account ([details](second-factor.md#wrong-codes)); not `0` in production',

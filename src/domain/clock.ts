@@ -18,6 +18,12 @@ export interface Clock {
   isTrusted(): boolean;
 }
 
+/** The process's timers, passed in for the same reason. */
+export interface Timers {
+  set(callback: () => void, ms: number): unknown;
+  clear(timer: unknown): void;
+}
+
 /** The refusal of what our clock says is over: by the right time it may not be, so a wrong clock only asks to retry. */
 export function over(
   clock: Pick<Clock, 'isTrusted'>,

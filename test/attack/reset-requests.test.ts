@@ -24,7 +24,7 @@ function shape({ statusCode, headers, body }: Awaited<ReturnType<typeof call>>):
 }
 
 test('nobody learns from a reset request whether there is an account', async (t) => {
-  const target = await aTarget(t);
+  const target = await aTarget(t, { TRUST_PROXY: 'loopback' });
   const { databaseUrl } = target;
   const known = Array.from({ length: NAMES }, () => anAccount());
   await sql(
@@ -61,6 +61,10 @@ test('nobody learns from a reset request whether there is an account', async (t)
     ]);
     t.match(refusal, /^\[503,.*overloaded/);
     t.strictSame(refusals, []);
+    // Another network takes a place of this one, whatever it asks for.
+    const elsewhere = { 'x-forwarded-for': '203.0.113.9' };
+    for (const name of [known[0]?.email ?? '', anAccount().username, 'no name'])
+      t.equal(shape(await requestReset(target, name, elsewhere)), answer);
     await locks.query('COMMIT');
     await looking;
     await lookUp(target);
@@ -68,7 +72,7 @@ test('nobody learns from a reset request whether there is an account', async (t)
       databaseUrl,
       'SELECT count(*)::int AS count FROM wanted_mails',
     );
-    t.equal(row?.count, NAMES);
+    t.ok(row && row.count >= NAMES - 2, 'two names gave way');
   });
 
   await t.test('a request and its look-up are the same work for every name', async (t) => {

@@ -4,6 +4,7 @@ import { initialState } from '../../src/domain/sessions/rotation.ts';
 import { makeRevokeTokens } from '../../src/domain/tokens/revoke.ts';
 import { makeAccountStore } from '../../src/infra/postgres/account-store.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
+import { someQueues } from '../support/bounded-queues.ts';
 import { withClient } from '../support/postgres.ts';
 import { redisMissing } from '../support/redis.ts';
 import { sql } from '../support/sql.ts';
@@ -41,6 +42,7 @@ for (const [name, endAll] of Object.entries(ENDS_ALL))
       ).map(({ id }) => Number(id));
       const replicas = [1, 2].map(() =>
         makeRevokeTokens({
+          ...someQueues(),
           tokenStates,
           tokens,
           revocations,

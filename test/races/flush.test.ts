@@ -2,6 +2,7 @@ import { test } from 'tap';
 import { makeWriteBehind } from '../../src/domain/tokens/write-behind.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
 import type { StateWriter } from '../../src/domain/tokens/ports.ts';
+import { someQueues } from '../support/bounded-queues.ts';
 import { redisMissing } from '../support/redis.ts';
 import { stopAfter } from '../support/stop-after.ts';
 import { duringUncommitted, raceWorld } from './world.ts';
@@ -15,6 +16,7 @@ async function withRotation(
 ) {
   const { tokenStates, revocations, writer, key, rotate, generation } = world;
   const writeBehind = makeWriteBehind({
+    ...someQueues(),
     tokenStates,
     revocations,
     writer: { ...writer, saveStates },

@@ -6,6 +6,7 @@ import { initialState } from '../../src/domain/sessions/rotation.ts';
 import { makeWriteBehind } from '../../src/domain/tokens/write-behind.ts';
 import type { TokenStore } from '../../src/domain/tokens/ports.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
+import { someQueues } from '../support/bounded-queues.ts';
 import { redisMissing } from '../support/redis.ts';
 import { stopAfter } from '../support/stop-after.ts';
 import { aFeed } from '../support/feed.ts';
@@ -117,7 +118,13 @@ test('everywhere against rebuild: a record read earlier is not put back', skip, 
 test('everywhere against flush: the record of an ended session does not change', skip, async (t) => {
   const { tokenStates, revocations, writer, tokens, key, generation, rotate, asking, everywhere } =
     await world(t);
-  const writeBehind = makeWriteBehind({ tokenStates, revocations, writer, clock: systemClock });
+  const writeBehind = makeWriteBehind({
+    tokenStates,
+    revocations,
+    writer,
+    clock: systemClock,
+    ...someQueues(),
+  });
   const rotated = await rotate(generation);
   if (rotated.outcome !== 'issued') throw new Error(rotated.outcome);
   writeBehind.note(key, rotated.state);

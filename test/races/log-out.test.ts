@@ -1,6 +1,7 @@
 import { test } from 'tap';
 import { makeRevokeTokens } from '../../src/domain/tokens/revoke.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
+import { someQueues } from '../support/bounded-queues.ts';
 import { redisMissing } from '../support/redis.ts';
 import { stopAfter } from '../support/stop-after.ts';
 import { raceWorld } from './world.ts';
@@ -11,6 +12,7 @@ test('logout against refresh: a pair issued during the logout ends with it', ski
   const { tokenStates, tokens, revocations, key, generation, rotate } = await raceWorld(t);
   const recorded = stopAfter((...args: Parameters<typeof tokens.revokeMany>) => tokens.revokeMany(...args));
   const { revoke } = makeRevokeTokens({
+    ...someQueues(),
     tokenStates,
     revocations,
     clock: systemClock,

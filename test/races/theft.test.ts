@@ -5,6 +5,7 @@ import { makeRefresh } from '../../src/domain/sessions/refresh.ts';
 import { makeWriteBehind } from '../../src/domain/tokens/write-behind.ts';
 import { withReadThrough } from '../../src/domain/tokens/read-through.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
+import { someQueues } from '../support/bounded-queues.ts';
 import { redisMissing } from '../support/redis.ts';
 import { duringUncommitted, raceWorld } from './world.ts';
 import { UNOBSERVED } from '../support/unobserved.ts';
@@ -15,13 +16,14 @@ test('theft against a lost reply: the next refresh tells the record', { skip: re
   const refresh = makeRefresh({
     tokenStates: withReadThrough(tokenStates, { tokens, clock: systemClock, observe: UNOBSERVED }),
     endForReuse: makeEndForReuse({
+      ...someQueues(),
       tokenStates,
       tokens,
       revocations,
       clock: systemClock,
       audit: () => undefined,
     }),
-    writeBehind: makeWriteBehind({ tokenStates, revocations, writer, clock: systemClock }),
+    writeBehind: makeWriteBehind({ tokenStates, revocations, writer, clock: systemClock, ...someQueues() }),
     lifetimes: { accessToken: 900, refreshToken: 2_592_000, session: 0 },
     retryWindow: 0,
     clock: systemClock,

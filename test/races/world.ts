@@ -6,6 +6,7 @@ import { withReadThrough } from '../../src/domain/tokens/read-through.ts';
 import { makeRevokeTokens } from '../../src/domain/tokens/revoke.ts';
 import { makeRedisTokenStates } from '../../src/infra/redis/token-states.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
+import { someQueues } from '../support/bounded-queues.ts';
 import { locksAwaited } from '../support/begun.ts';
 import { withClient } from '../support/postgres.ts';
 import { testRecords } from '../support/records.ts';
@@ -40,6 +41,7 @@ export async function raceWorld(t: Test) {
     generation,
     user: found.user,
     ...makeRevokeTokens({
+      ...someQueues(),
       tokenStates,
       tokens,
       revocations,

@@ -30,8 +30,8 @@ export async function aMailer(target: TestApp, name = 'mailer') {
   };
 }
 
-export function requestReset(target: TestApp, username: string) {
-  return call(target, 'POST /api/auth/password-reset-request', { payload: { username } });
+export function requestReset(target: TestApp, username: string, headers: Record<string, string> = {}) {
+  return call(target, 'POST /api/auth/password-reset-request', { payload: { username }, headers });
 }
 
 /** Does the look-ups that a replica does every second. */

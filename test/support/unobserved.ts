@@ -18,6 +18,7 @@ export const UNOBSERVED: Observe = {
   hashBegan: nothing,
   hashEnded: nothing,
   hashRejected: nothing,
+  queueDropped: nothing,
   feedPublished: nothing,
   feedSnapshot: nothing,
   feedEnded: nothing,

@@ -267,7 +267,10 @@ export const EVENTS = {
       ),
       windowSeconds: Count('Length of the window', 900),
       network: Type.Optional(
-        Text('The network, for the limits `network`, `signup_network` and `llt_network`', '203.0.113.0/24'),
+        Text(
+          'The network, for the limits `network`, `signup_network`, `reset_network` and `llt_network`',
+          '203.0.113.0/24',
+        ),
       ),
     },
   ),

@@ -19,6 +19,7 @@ export const COUNTED_BY = {
   signup: 'address',
   network: 'network',
   signup_network: 'network',
+  reset_network: 'network',
   llt_network: 'network',
   llt_budget: 'account',
   profile_budget: 'account',

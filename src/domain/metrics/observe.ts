@@ -7,6 +7,7 @@ import type {
   FeedSnapshotReason,
   HashRejection,
   IntrospectionOutcome,
+  Queue,
   ReadThroughOutcome,
   RefreshOutcome,
   ServiceOutcome,
@@ -38,6 +39,9 @@ export interface Observe {
   hashBegan(waited: number): void;
   hashEnded(seconds: number): void;
   hashRejected(reason: HashRejection): void;
+
+  /** Something that waited, or came to wait, was dropped. */
+  queueDropped(queue: Queue): void;
 
   /** `count` events were added to the revocation feed. */
   feedPublished(count: number): void;

@@ -74,6 +74,13 @@ export type ReadThroughOutcome = (typeof READ_THROUGH_OUTCOMES)[number];
 export const HASH_REJECTIONS = ['full', 'wait', 'timeout', 'dropped'] as const;
 export type HashRejection = (typeof HASH_REJECTIONS)[number];
 
+/**
+ * What waits on a replica for a store: tokens to revoke, and the marks of those that were; rotations and uses to write;
+ * requests for a reset; and stolen sessions to end.
+ */
+export const QUEUES = ['revocations', 'marks', 'write_behind', 'reset_requests', 'thefts'] as const;
+export type Queue = (typeof QUEUES)[number];
+
 /** Why a feed reader got a snapshot: it had no position, one of another epoch, or one that is too old. */
 export const FEED_SNAPSHOT_REASONS = ['new', 'epoch', 'trimmed'] as const;
 export type FeedSnapshotReason = (typeof FEED_SNAPSHOT_REASONS)[number];

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock, Timers } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { Observe } from '../metrics/observe.ts';
 import type { HashRejection } from '../metrics/outcomes.ts';
@@ -11,11 +11,6 @@ export interface BulkheadOptions {
   queue: number;
   /** How long one may wait, in milliseconds. */
   queueTimeout: number;
-}
-
-export interface Timers {
-  set(callback: () => void, ms: number): unknown;
-  clear(timer: unknown): void;
 }
 
 /**

@@ -3,6 +3,7 @@ import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
 import { ignoreOutage } from '../errors.ts';
+import type { BoundedQueues } from '../limits/bounded.ts';
 import type { RevocationStore, TokenStore } from '../tokens/ports.ts';
 import type { TokenStateStore } from '../tokens/token-state-store.ts';
 
@@ -12,7 +13,13 @@ interface EndForReusePorts {
   revocations: Pick<RevocationStore, 'settle'>;
   clock: Clock;
   audit: Audit;
+  boundedQueue: BoundedQueues;
 }
+
+/** Thefts that may wait for their record. */
+const MAX_THEFTS = 10_000;
+/** Retries at once: the pool has connections for requests too. */
+const AT_ONCE = 8;
 
 interface Theft extends TokenKey {
   /** The smallest generation of a reused refresh token; undefined if it is not known. */
@@ -25,17 +32,19 @@ interface Theft extends TokenKey {
  * Ends sessions whose superseded refresh token was presented again, and the long-lived tokens that they created since.
  * The step that found the theft has already left a tombstone in the fast store. The record must follow, or a rebuild
  * would bring the session back. While the record cannot be written, the theft stays queued here, and each retry renews
- * the tombstone, which tells the other replicas.
+ * the tombstone, which tells the other replicas. One that finds the queue full is tried once; after that, the replica that
+ * meets the tombstone next queues it again.
  */
-export function makeEndForReuse({ tokens, tokenStates, revocations, clock, audit }: EndForReusePorts) {
-  const queued = new Map<number, Theft>();
+export function makeEndForReuse(ports: EndForReusePorts) {
+  const { tokens, tokenStates, revocations, clock, audit, boundedQueue } = ports;
+  const queued = boundedQueue<number, Theft>({ queue: 'thefts', most: MAX_THEFTS, patience: null });
 
-  function enqueue({ userId, tokenId }: TokenKey, since: number | undefined, from: Sourced): Theft {
+  /** @returns the theft, and whether it waits for a retry. */
+  function enqueue({ userId, tokenId }: TokenKey, since: number | undefined, from: Sourced) {
     const known = queued.get(tokenId);
     const source = (known?.from ?? from).source;
-    const theft = { userId, tokenId, since: oldest(known, since), from: { source } };
-    queued.set(tokenId, theft);
-    return theft;
+    const theft: Theft = { userId, tokenId, since: oldest(known, since), from: { source } };
+    return { theft, isQueued: queued.set(tokenId, theft) };
   }
 
   /** Record first, then the tombstones, as in tokens/revoke.ts. */
@@ -62,31 +71,52 @@ export function makeEndForReuse({ tokens, tokenStates, revocations, clock, audit
     }
   }
 
+  /** A failure may have taken a timeout of the database, and is the last of its worker: the next round tries the rest. */
+  async function attemptAll(thefts: Theft[]): Promise<void> {
+    const attemptSome = async () => {
+      for (let theft = thefts.shift(); theft; theft = thefts.shift()) {
+        const { tokenId } = theft;
+        try {
+          await attempt(theft);
+        } finally {
+          // To the end: rows that somebody holds must not keep the others from their turn.
+          if (queued.get(tokenId) === theft) {
+            queued.delete(tokenId);
+            queued.set(tokenId, theft);
+          }
+        }
+        if (queued.get(tokenId) === theft) return;
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, attemptSome));
+  }
+
   return {
     /** @param since the reused generation; undefined if only the tombstone of an earlier theft was found. */
     async end(key: TokenKey, since: number | undefined, from: Sourced): Promise<void> {
       // Queue first, so that any failure below is retried.
-      await attempt(enqueue(key, since, from));
+      await attempt(enqueue(key, since, from).theft);
     },
-    /** Queues a theft of unknown generation for the next retry. @returns false if it is queued already. */
+    /**
+     * Queues a theft of unknown generation for the next retry.
+     * @returns false if it is queued already, or there is no room.
+     */
     queue(key: TokenKey, from: Sourced): boolean {
-      if (queued.has(key.tokenId)) return false;
-      enqueue(key, undefined, from);
-      return true;
+      return queued.get(key.tokenId) === undefined && enqueue(key, undefined, from).isQueued;
     },
     /** Renews the tombstones of queued thefts, and retries to write their records. */
     async retry(): Promise<void> {
-      const thefts = [...queued.values()];
+      const thefts = queued.entries().map(([, theft]) => theft);
       if (thefts.length === 0) return;
       const keys = thefts.map(({ userId, tokenId }) => ({ userId, tokenId }));
       try {
         await tokenStates.revokeAll(keys, 'reused');
       } finally {
         // Also while the fast store is away: a shutdown would lose the thefts.
-        await Promise.all(thefts.map(attempt));
+        await attemptAll(thefts);
       }
     },
-    size: () => queued.size,
+    size: () => queued.size(),
   };
 }
 

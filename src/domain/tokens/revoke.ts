@@ -1,6 +1,7 @@
 import type { TokenKey } from '../principal.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
+import type { BoundedQueue, BoundedQueues } from '../limits/bounded.ts';
 import type { TokenStateStore } from './token-state-store.ts';
 import type { Revocation, RevocationStore, Revoked, TokenStore } from './ports.ts';
 import type { TokenRecord } from './token-record.ts';
@@ -17,15 +18,21 @@ interface RevokePorts {
   endOfTurn: () => Promise<void>;
   /** Resolves after some milliseconds. */
   pause: (ms: number) => Promise<unknown>;
+  boundedQueue: BoundedQueues;
+  /** DATABASE_TIMEOUT: how long a request may wait for its commit to begin, in milliseconds. */
+  patience: number;
 }
 
-/** A request that waits for its commit. */
+/** A request that is not answered. */
 interface Waiting extends Revocation {
   /** By Clock.monotonic. */
   since: number;
   onRecorded: OnRecorded | undefined;
+  /** Both once a commit has taken it. */
   resolve: (isKnown: boolean) => void;
   reject: (cause: unknown) => void;
+  /** While it waits for a commit. */
+  giveUp: () => void;
 }
 
 interface Recorded {
@@ -33,6 +40,10 @@ interface Recorded {
   outcome: Revoked;
 }
 
+/** Requests that may be open: a few seconds of commits. */
+const MAX_REVOCATIONS = 5000;
+/** Marks that may wait to be settled. */
+const MAX_MARKS = 10_000;
 /** The most rows of one commit. */
 const BATCH = 500;
 /** Milliseconds between two tries with a row that another transaction holds: most are held for less. */
@@ -44,32 +55,58 @@ const RETRIED = 1000;
  * Ends tokens for good: first in the record, so that no rebuild can bring them back, then in the fast store, so that
  * every replica refuses them from now on. A request succeeds only after both, and a repeat is safe. Requests that arrive
  * while a commit is under way share the next one, its call for their tombstones, and the entry in the feed. The marks in
- * the outbox go behind the answers; a sweep repeats what a killed replica had not settled.
+ * the outbox go behind the answers; a sweep repeats what a killed replica had not settled. While the database hangs, each
+ * commit takes until its timeout, so a request that waits for longer than one gives up: its client has to try again.
  */
 export function makeRevokeTokens(ports: RevokePorts) {
-  const { tokenStates, tokens, revocations, clock, endOfTurn, pause } = ports;
-  let waiting: Waiting[] = [];
+  const { tokenStates, tokens, revocations, clock, endOfTurn, pause, boundedQueue } = ports;
+  /** Requests that a commit has taken: they are not answered yet, or come back to the line. */
+  let begun = 0;
+  const line = boundedQueue<Waiting, Waiting>({
+    queue: 'revocations',
+    most: MAX_REVOCATIONS,
+    patience: ports.patience,
+    beside: () => begun,
+    onDrop: ({ giveUp }) => {
+      giveUp();
+    },
+  });
   let isCommitting = false;
-  let unsettled: number[] = [];
+  const unsettled = boundedQueue<number, number>({ queue: 'marks', most: MAX_MARKS, patience: null });
   let settling: Promise<void> | null = null;
 
   function request(revocation: Revocation, onRecorded: OnRecorded | undefined): Promise<boolean> {
     return new Promise((resolve, reject) => {
-      enqueue({ ...revocation, since: clock.monotonic(), onRecorded, resolve, reject });
+      const answer =
+        <Value>(tell: (value: Value) => void) =>
+        (value: Value) => {
+          begun--;
+          tell(value);
+        };
+      enqueue({
+        ...revocation,
+        since: clock.monotonic(),
+        onRecorded,
+        resolve: answer(resolve),
+        reject: answer(reject),
+        giveUp: () => {
+          reject(new AuthError('unavailable'));
+        },
+      });
     });
   }
 
-  function enqueue(...requests: Waiting[]): void {
-    waiting.push(...requests);
-    if (!isCommitting) void commitAll();
+  function enqueue(each: Waiting): void {
+    if (!line.set(each, each)) each.giveUp();
+    else if (!isCommitting) void commitAll();
   }
 
   async function commitAll(): Promise<void> {
     isCommitting = true;
     await endOfTurn();
-    while (waiting.length > 0) {
-      const [batch, later] = nextBatch(waiting);
-      waiting = later;
+    while (line.size() > 0) {
+      const batch = takeBatch(line);
+      begun += batch.length;
       await commit(batch);
     }
     isCommitting = false;
@@ -92,7 +129,8 @@ export function makeRevokeTokens(ports: RevokePorts) {
       void complete(recorded);
       if (locked.length > 0)
         void pause(RETRY).then(() => {
-          enqueue(...locked);
+          begun -= locked.length;
+          locked.forEach(enqueue);
         });
     } catch (cause) {
       for (const { reject } of batch) reject(cause);
@@ -133,18 +171,16 @@ export function makeRevokeTokens(ports: RevokePorts) {
       return;
     }
     for (const { resolve } of open) resolve(true);
-    unsettled.push(...open.map(({ key }) => key.tokenId));
+    for (const { key } of open) unsettled.set(key.tokenId, key.tokenId);
     settling ??= settleAll();
   }
 
   async function settleAll(): Promise<void> {
     // What finishes in this turn is settled together.
     await endOfTurn();
-    while (unsettled.length > 0) {
-      const ids = unsettled;
-      unsettled = [];
-      // If it fails, the sweep settles them.
-      await revocations.settle(ids).catch(() => undefined);
+    while (unsettled.size() > 0) {
+      // If it fails, the sweep settles them, as it does those that had no room.
+      await revocations.settle(unsettled.takeAll()).catch(() => undefined);
     }
     settling = null;
   }
@@ -180,16 +216,16 @@ export type Revoke = RevokeTokens['revoke'];
 export type RevokeByCaller = RevokeTokens['revokeByCaller'];
 
 /**
- * The requests of the next commit, and those that stay. A request whose caller ends in this commit stays: in the one
- * after it, its caller is not good any more.
+ * Takes the requests of the next commit. A request whose caller ends in this commit stays: in the one after it, its
+ * caller is not good any more.
  */
-function nextBatch(waiting: readonly Waiting[]): [batch: Waiting[], later: Waiting[]] {
+function takeBatch(line: BoundedQueue<Waiting, Waiting>): Waiting[] {
   const ending = new Set<number | null>();
-  const [batch, later]: [Waiting[], Waiting[]] = [[], []];
-  for (const each of waiting) {
-    const stays = batch.length === BATCH || ending.has(each.caller);
-    (stays ? later : batch).push(each);
+  const batch: Waiting[] = [];
+  for (const [each] of line.entries()) {
+    if (batch.length < BATCH && !ending.has(each.caller)) batch.push(each);
     ending.add(each.key.tokenId);
   }
-  return [batch, later];
+  for (const each of batch) line.delete(each);
+  return batch;
 }

@@ -1,5 +1,6 @@
 import type { TokenKey } from '../principal.ts';
 import type { Clock } from '../clock.ts';
+import type { BoundedQueue, BoundedQueues } from '../limits/bounded.ts';
 import type { RevocationStore, StateWriter } from './ports.ts';
 import type { TokenStateStore } from './token-state-store.ts';
 import type { SessionState } from './session-state.ts';
@@ -9,8 +10,13 @@ interface WriteBehindPorts {
   tokenStates: Pick<TokenStateStore, 'revokeAll'>;
   revocations: Pick<RevocationStore, 'settle'>;
   clock: Pick<Clock, 'monotonic'>;
+  boundedQueue: BoundedQueues;
 }
 
+/** What may be queued: minutes of a busy replica. */
+const MAX_WRITES = 200_000;
+/** How many give way at once. */
+const DROPPED = 1000;
 /** The most rows of one statement: large enough to keep up, small enough not to hold many rows for long. */
 const BATCH = 500;
 /** Its multiples modulo 1 are spread evenly, and successive ones are far apart: 1 minus the golden ratio. */
@@ -20,11 +26,20 @@ const STEP = 0.382;
  * Queues rotations and uses in memory while requests are served, and writes them to the records in batches. Only the
  * newest state of a session is kept, so the queue grows with the sessions in use and not with their refreshes. A killed
  * replica loses only what it had queued. A client's newer token then moves the state on (rotation.ts); reuse detection
- * misses the lost rotations.
+ * misses the lost rotations. A full queue drops uses, and then the oldest rotations, with the same consequence.
  */
-export function makeWriteBehind({ writer, tokenStates, revocations, clock }: WriteBehindPorts) {
-  const rotations = new Map<number, { key: TokenKey; state: SessionState }>();
-  const uses = new Map<number, number>();
+export function makeWriteBehind({ writer, tokenStates, revocations, clock, boundedQueue }: WriteBehindPorts) {
+  const limits = { queue: 'write_behind', most: MAX_WRITES, patience: null } as const;
+  const rotations: BoundedQueue<number, { key: TokenKey; state: SessionState }> = boundedQueue({
+    ...limits,
+    beside: () => uses.size() + over.length,
+    makeRoom: () => uses.dropOldest(DROPPED) || rotations.dropOldest(DROPPED),
+  });
+  const uses: BoundedQueue<number, number> = boundedQueue({
+    ...limits,
+    beside: () => rotations.size() + over.length,
+    makeRoom: () => uses.dropOldest(DROPPED),
+  });
   /** Sessions that were rotated here, and are revoked or purged on record: they must stay ended. */
   let over: TokenKey[] = [];
   let flushing: Promise<void> | null = null;
@@ -46,27 +61,13 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock }: Wri
   }
 
   async function writeRotations(): Promise<void> {
-    const batches = takeBatches(rotations);
-    try {
-      for (let batch = batches[0]; batch; batch = batches[0]) {
-        over.push(...(await writer.saveStates(batch.map(([, { key, state }]) => ({ ...key, state })))));
-        batches.shift();
-      }
-    } finally {
-      for (const [, { key, state }] of batches.flat()) note(key, state);
-    }
+    await writeBatches(rotations, async (batch) => {
+      over.push(...(await writer.saveStates(batch.map(([, { key, state }]) => ({ ...key, state })))));
+    });
   }
 
   async function writeUses(): Promise<void> {
-    const batches = takeBatches(uses);
-    try {
-      for (let batch = batches[0]; batch; batch = batches[0]) {
-        await writer.saveUses(batch.map(([tokenId, at]) => ({ tokenId, at })));
-        batches.shift();
-      }
-    } finally {
-      for (const [tokenId, at] of batches.flat()) noteUse(tokenId, at);
-    }
+    await writeBatches(uses, (batch) => writer.saveUses(batch.map(([tokenId, at]) => ({ tokenId, at }))));
   }
 
   async function endOver(): Promise<void> {
@@ -74,6 +75,8 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock }: Wri
     await revocations.settle(over.map(({ tokenId }) => tokenId));
     over = [];
   }
+
+  const size = () => rotations.size() + uses.size();
 
   async function writeAll(): Promise<void> {
     writingSince = since;
@@ -86,7 +89,7 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock }: Wri
       throw error;
     } finally {
       // Entries queued meanwhile may have been written too.
-      if (rotations.size + uses.size === 0) since = null;
+      if (size() === 0) since = null;
       writingSince = null;
       // After the records, because they do not need the fast store; also if some could not be written.
       await endOver();
@@ -107,7 +110,7 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock }: Wri
       return flushing;
     },
     /** How many entries are queued. */
-    size: () => rotations.size + uses.size,
+    size,
     /** Age of the oldest entry, in milliseconds; 0 if there is none. */
     lag: () => {
       const oldest = writingSince ?? since;
@@ -122,14 +125,23 @@ function isNewer(state: SessionState, than: SessionState): boolean {
   return state.latest > than.latest || (state.latest === than.latest && state.confirmed);
 }
 
+/** Writes a queue, which keeps an entry until it is written, and a newer one that came meanwhile. */
+async function writeBatches<Value>(
+  queue: BoundedQueue<number, Value>,
+  write: (batch: [number, Value][]) => Promise<void>,
+): Promise<void> {
+  for (const batch of batchesOf(queue)) {
+    await write(batch);
+    for (const [tokenId, value] of batch) if (queue.get(tokenId) === value) queue.delete(tokenId);
+  }
+}
+
 /**
- * Empties a queue. Each batch is sorted by id: all replicas take their locks in this order. Neighbors go to batches far
- * apart: a page of the table has room for new versions of a few rows at a time, and needs time to free the old ones
- * (docs/adr/0017).
+ * Each batch is sorted by id: all replicas take their locks in this order. Neighbors go to batches far apart: a page of
+ * the table has room for new versions of a few rows at a time, and needs time to free the old ones (docs/adr/0017).
  */
-function takeBatches<Value>(queue: Map<number, Value>): [number, Value][][] {
-  const entries = [...queue].sort(([a], [b]) => a - b);
-  queue.clear();
+function batchesOf<Value>(queue: BoundedQueue<number, Value>): [number, Value][][] {
+  const entries = queue.entries().sort(([a], [b]) => a - b);
   const count = Math.ceil(entries.length / BATCH);
   const placeOf = (batch: number) => (batch * STEP) % 1;
   const order = Array.from({ length: count }, (_, i) => i).sort((a, b) => placeOf(a) - placeOf(b));

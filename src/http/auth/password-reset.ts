@@ -2,7 +2,7 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import Type from 'typebox';
 import type { ResetPassword } from '../../domain/users/reset-password.ts';
 import type { ResetRequests } from '../../domain/users/reset-requests.ts';
-import { callerTurn } from '../caller/network.ts';
+import { callerTurn, type NetworkOf } from '../caller/network.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
 import { closedBody, MessageSchema, NewPassword } from '../schemas.ts';
@@ -11,6 +11,7 @@ interface PasswordResetRoute {
   resetPassword: ResetPassword;
   resetRequests: Pick<ResetRequests, 'add'>;
   guessOriginOf: GuessOriginOf;
+  networkOf: NetworkOf;
 }
 
 const schema = operation({
@@ -51,13 +52,17 @@ const requestSchema = operation({
 });
 
 export const passwordResetRoute: FastifyPluginCallbackTypebox<PasswordResetRoute> = (app, options, done) => {
-  const { resetPassword, resetRequests, guessOriginOf } = options;
+  const { resetPassword, resetRequests, guessOriginOf, networkOf } = options;
   const limited = [app.refuseWhenLate, app.refuseWhenStoreFull, app.limitByAddress('login')];
   app.post(
     '/api/auth/password-reset-request',
     { schema: requestSchema, onRequest: limited },
     async (request) => {
-      await resetRequests.add(request.body.username);
+      await resetRequests.add(request.body.username, {
+        turn: callerTurn(request),
+        network: networkOf(request),
+        from: request,
+      });
       return { msg: 'if there is such an account, a mail is on its way' };
     },
   );

@@ -8,9 +8,9 @@ import { warnOfHidden } from './warn-of-hidden.ts';
 type NetworkLimits = 'RATE_LIMIT_NETWORK' | 'RATE_LIMIT_SIGNUP_NETWORK' | 'RATE_LIMIT_LLT_NETWORK';
 
 /**
- * The network whose failed logins, signups and long-lived tokens are counted together; null if they are not counted.
- * Warns once of callers with private addresses, which are not counted. Outside production, a caller on this host is a
- * developer, and no proxy.
+ * The network whose failed logins, signups, requests for a reset and long-lived tokens are counted together; null if
+ * they are not counted. Warns once of callers with private addresses, which are not counted. Outside production, a caller
+ * on this host is a developer, and no proxy.
  */
 export function makeNetworkOf(config: Pick<Config, NetworkLimits | 'RATE_LIMIT_ALLOW' | 'production'>) {
   const limits = [config.RATE_LIMIT_NETWORK, config.RATE_LIMIT_SIGNUP_NETWORK, config.RATE_LIMIT_LLT_NETWORK];

@@ -12,7 +12,7 @@ import {
   type Task,
 } from '../../telemetry/outcomes.ts';
 import { LATENCY, ROUND_TRIP, type Counter, type Histogram } from './instruments.ts';
-import { HASH_REJECTIONS } from '../../domain/metrics/outcomes.ts';
+import { HASH_REJECTIONS, QUEUES } from '../../domain/metrics/outcomes.ts';
 import { ERROR_CODES, type ErrorCode } from '../../domain/errors.ts';
 import { REFUSAL_REASONS, type RefusalReason } from '../../domain/refusal-reasons.ts';
 
@@ -91,7 +91,7 @@ function makeStoreMetrics(registry: Registry, hasRedis: boolean) {
   } satisfies Partial<Observe>;
 }
 
-/** Metrics of hashing, of background tasks and of the audit trail. @param now milliseconds since 1970. */
+/** Metrics of hashing, of queues, of background tasks and of the audit trail. @param now milliseconds since 1970. */
 function makeWorkMetrics(registry: Registry, now: () => number) {
   const waits = registry
     .histograms('latchkey_hash_wait_seconds', 'How long hashes waited in the queue', LATENCY)
@@ -113,6 +113,11 @@ function makeWorkMetrics(registry: Registry, now: () => number) {
     'task',
     TASKS,
   );
+  const drops = seriesOf(
+    registry.counters('latchkey_queue_dropped_total', 'Entries of full queues, or that waited too long'),
+    'queue',
+    QUEUES,
+  );
   const auditLosses = registry
     .counters('latchkey_audit_write_failures_total', 'Events of the audit trail that could not be written')
     .with({});
@@ -133,6 +138,9 @@ function makeWorkMetrics(registry: Registry, now: () => number) {
     },
     hashRejected: (reason) => {
       rejections[reason].inc();
+    },
+    queueDropped: (queue) => {
+      drops[queue].inc();
     },
     auditLost: (events) => {
       auditLosses.inc(events);

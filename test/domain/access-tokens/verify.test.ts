@@ -7,6 +7,7 @@ import { makeEndForReuse } from '../../../src/domain/sessions/end-for-reuse.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import { withReadThrough } from '../../../src/domain/tokens/read-through.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
+import { someQueues } from '../../support/bounded-queues.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
 import { aUser, NO_FACTOR, ROOM } from '../../support/token.ts';
@@ -28,7 +29,14 @@ async function aService({ maxAge = 0, away = false } = {}) {
   );
   const events: AuditEvent[] = [];
   const audit = (event: AuditEvent) => events.push(event);
-  const endForReuse = makeEndForReuse({ tokenStates, tokens, revocations: tokens, clock, audit });
+  const endForReuse = makeEndForReuse({
+    tokenStates,
+    tokens,
+    revocations: tokens,
+    clock,
+    audit,
+    ...someQueues(),
+  });
   const counted: string[] = [];
   const noted: unknown[] = [];
   const states = withReadThrough(tokenStates, { tokens, clock, observe: UNOBSERVED });

@@ -4,33 +4,13 @@ import {
   makeBulkhead,
   type BulkheadOptions,
   type Share,
-  type Timers,
   type Turn,
 } from '../../../src/domain/passwords/bulkhead.ts';
+import { someTimers } from '../../support/bounded-queues.ts';
 import { aClock } from '../../support/clock.ts';
 
 const HOME: Turn = ['192.0.2.0/24', '192.0.2.1'];
 const OTHER: Turn = ['192.0.2.0/24', '192.0.2.2'];
-
-/** Timers that fire when a test says so. */
-function someTimers() {
-  const set = new Map<number, { callback: () => void; ms: number }>();
-  let last = 0;
-  const timers: Timers = {
-    set: (callback, ms) => {
-      set.set(++last, { callback, ms });
-      return last;
-    },
-    clear: (timer) => set.delete(timer as number),
-  };
-  const goOff = () => {
-    for (const [timer, { callback }] of Array.from(set)) {
-      set.delete(timer);
-      callback();
-    }
-  };
-  return { timers, goOff, waiting: () => [...set.values()].map(({ ms }) => ms) };
-}
 
 /** Tasks that a test ends one by one; `started` lists them in their starting order. */
 function aBulkhead(options: Partial<BulkheadOptions> = {}) {

@@ -6,6 +6,7 @@ import { AuthError } from '../../../src/domain/errors.ts';
 import { makeEndForReuse } from '../../../src/domain/sessions/end-for-reuse.ts';
 import type { Tombstone } from '../../../src/domain/tokens/token-state-store.ts';
 import type { StolenLongLived } from '../../../src/domain/tokens/ports.ts';
+import { someQueues } from '../../support/bounded-queues.ts';
 import { aClock } from '../../support/clock.ts';
 import { deferred } from '../../support/deferred.ts';
 
@@ -21,7 +22,9 @@ function aWorld() {
   };
   let isFastAway = false;
   const tell = (text: string) => (isFastAway ? Promise.reject(new AuthError('unavailable')) : note(text));
+  const queues = someQueues();
   const endForReuse = makeEndForReuse({
+    ...queues,
     tokens: {
       revokeForReuse: (userId, tokenId, _at, since) => {
         asked.push(`record ${userId}/${tokenId} since ${since ?? 'unknown'}`);
@@ -52,7 +55,7 @@ function aWorld() {
   const cutOff = () => {
     isFastAway = true;
   };
-  return { endForReuse, asked, events, sources, answers, fail, succeed, cutOff };
+  return { endForReuse, asked, events, sources, answers, fail, succeed, cutOff, queues };
 }
 
 const key = { userId: 7, tokenId: 11 };
@@ -172,4 +175,37 @@ test('a bug is logged, and the session stays queued', async (t) => {
     await t.rejects(endForReuse.end(key, 5, NO_REQUEST), error);
     t.equal(endForReuse.size(), 1);
   }
+});
+
+test('a full queue tries a theft once, and takes it when its tombstone is met again', async (t) => {
+  const { endForReuse, asked, succeed, queues } = aWorld();
+  for (let tokenId = 1; tokenId <= 10_000; tokenId++) endForReuse.queue({ userId: 7, tokenId }, NO_REQUEST);
+  const late = { userId: 8, tokenId: 10_001 };
+  await endForReuse.end(late, 5, NO_REQUEST);
+  t.strictSame(asked, ['record 8/10001 since 5']);
+  t.equal(endForReuse.queue(late, NO_REQUEST), false);
+  t.strictSame([endForReuse.size(), queues.dropped], [10_000, { thefts: 2 }]);
+  succeed();
+  await endForReuse.retry();
+  t.equal(endForReuse.queue(late, NO_REQUEST), true);
+});
+
+test('a retry tries eight at a time, and those that failed come last in the next', async (t) => {
+  const { endForReuse, asked, answers, succeed } = aWorld();
+  for (let tokenId = 1; tokenId <= 20; tokenId++) endForReuse.queue({ userId: 7, tokenId }, NO_REQUEST);
+  const records = () =>
+    asked.filter((what) => what.startsWith('record')).map((what) => /\/(\d+)/.exec(what)?.[1]);
+  await endForReuse.retry();
+  t.strictSame(records(), ['1', '2', '3', '4', '5', '6', '7', '8'], 'no more while the database is away');
+  asked.length = 0;
+  const written = deferred<StolenLongLived>();
+  answers(() => written.promise);
+  const retrying = endForReuse.retry();
+  await new Promise(setImmediate);
+  t.strictSame(records(), ['9', '10', '11', '12', '13', '14', '15', '16']);
+  succeed();
+  written.resolve({ ended: [], pending: [] });
+  await retrying;
+  t.strictSame(records().slice(-8), ['1', '2', '3', '4', '5', '6', '7', '8']);
+  t.equal(endForReuse.size(), 0);
 });

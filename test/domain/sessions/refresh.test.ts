@@ -8,6 +8,7 @@ import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import { makeWriteBehind } from '../../../src/domain/tokens/write-behind.ts';
 import { withReadThrough } from '../../../src/domain/tokens/read-through.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
+import { someQueues } from '../../support/bounded-queues.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
 import { aSession, aUser, ROOM } from '../../support/token.ts';
@@ -19,7 +20,13 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
   const user = aUser({ id: 1 });
   const tokens = makeMemoryTokenStore([user]);
   const tokenStates = makeMemoryTokenStates({ cacheTtl: 36_000, now: clock.micros });
-  const writeBehind = makeWriteBehind({ writer: tokens, tokenStates, revocations: tokens, clock });
+  const writeBehind = makeWriteBehind({
+    writer: tokens,
+    tokenStates,
+    revocations: tokens,
+    clock,
+    ...someQueues(),
+  });
   const events: AuditEvent[] = [];
   const observed: string[] = [];
   const audit = (event: AuditEvent) => events.push(event);
@@ -33,7 +40,7 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
 
   const refresh = makeRefresh({
     tokenStates: withReadThrough(tokenStates, { tokens, clock, observe: UNOBSERVED }),
-    endForReuse: makeEndForReuse({ tokenStates, tokens, revocations: tokens, clock, audit }),
+    endForReuse: makeEndForReuse({ tokenStates, tokens, revocations: tokens, clock, audit, ...someQueues() }),
     writeBehind,
     lifetimes: { accessToken: 900, refreshToken: 2_592_000, session: maxAge },
     retryWindow,

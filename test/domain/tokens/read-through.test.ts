@@ -4,6 +4,7 @@ import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import { withReadThrough } from '../../../src/domain/tokens/read-through.ts';
 import { makeRevokeTokens } from '../../../src/domain/tokens/revoke.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
+import { someQueues } from '../../support/bounded-queues.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
 import { aUser, ROOM } from '../../support/token.ts';
@@ -27,6 +28,7 @@ async function anEmptiedStore() {
   const key = { userId: 1, tokenId: added?.id ?? 0 };
   const longLived = { userId: 1, tokenId: llt ?? 0 };
   const { revoke } = makeRevokeTokens({
+    ...someQueues(),
     tokenStates,
     tokens,
     revocations: tokens,

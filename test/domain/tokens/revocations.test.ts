@@ -5,6 +5,7 @@ import { AuthError } from '../../../src/domain/errors.ts';
 import { makeRevocations } from '../../../src/domain/tokens/revocations.ts';
 import { makeRevokeTokens } from '../../../src/domain/tokens/revoke.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
+import { someQueues } from '../../support/bounded-queues.ts';
 import { aFeed, published } from '../../support/feed.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
@@ -26,6 +27,7 @@ test('a sweep finishes a revocation whose tombstone could not be set', async (t)
   const key = await aSession();
   const tokenStates = aStore();
   const { revoke } = makeRevokeTokens({
+    ...someQueues(),
     tokenStates: { revoke: away },
     tokens,
     revocations,

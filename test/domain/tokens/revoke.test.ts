@@ -5,6 +5,7 @@ import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import type { Revocation } from '../../../src/domain/tokens/ports.ts';
 import { makeRevokeTokens } from '../../../src/domain/tokens/revoke.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
+import { someQueues } from '../../support/bounded-queues.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
 import { stopAfter } from '../../support/stop-after.ts';
@@ -59,9 +60,10 @@ async function aWorld(count = 1) {
       return Promise.resolve();
     },
   };
+  const queues = someQueues(clock);
   const outcomeOf = async (key: TokenKey) => (await tokenStates.checkAccess(key, now)).outcome;
   const [key = { userId: 1, tokenId: 0 }] = keys;
-  return { clock, tokens, tokenStates, keys, key, asked, ports, outcomeOf };
+  return { clock, tokens, tokenStates, keys, key, asked, queues, ports: { ...ports, ...queues }, outcomeOf };
 }
 
 test('a revocation reaches the record and the store, and can be repeated', async (t) => {
@@ -281,4 +283,105 @@ test('a mark that cannot be settled fails no request: a sweep settles it', async
   t.equal(await revoke(1, key.tokenId), true);
   await settled();
   t.strictSame(await tokens.pending(9), [key]);
+});
+
+/** A database that hangs: each commit fails when a test says so. */
+async function aHangingWorld() {
+  const world = await aWorld();
+  const commits: (readonly Revocation[])[] = [];
+  let fail = (_: Error) => undefined as unknown;
+  const revokeMany = (batch: readonly Revocation[]) => {
+    commits.push(batch);
+    return new Promise<never>((_, reject) => (fail = reject));
+  };
+  const { revoke } = makeRevokeTokens({ ...world.ports, tokens: { ...world.ports.tokens, revokeMany } });
+  const answers: unknown[] = [];
+  const send = async (count: number) => {
+    for (let i = 0; i < count; i++)
+      void revoke(1, i + 1).catch((error: unknown) => answers.push((error as AuthError).code));
+    await world.ports.endOfTurn();
+  };
+  /** Lets the commit time out. */
+  const timeOut = async () => {
+    fail(new AuthError('unavailable'));
+    await world.ports.endOfTurn();
+  };
+  return { ...world, commits, answers, send, timeOut };
+}
+
+test('while the database hangs, whoever waited for one timeout gives up', async (t) => {
+  const { clock, queues, commits, answers, send, timeOut } = await aHangingWorld();
+  await send(1);
+  clock.pass(10);
+  await send(600);
+  clock.pass(4000);
+  await send(1);
+  clock.pass(1000);
+  queues.goOff();
+  await send(0);
+  t.equal(answers.length, 600, 'also while a commit is under way');
+  t.match(queues.dropped, { revocations: 600 });
+  t.equal(commits.length, 1);
+  await timeOut();
+  t.strictSame([commits.length, answers.length], [2, 601], 'one who came later is in the next commit');
+  clock.pass(10_000);
+  queues.goOff();
+  await timeOut();
+  t.strictSame(answers, Array(602).fill('unavailable'), 'what a commit has taken is answered by that');
+});
+
+test('5,000 requests may be open, in line or in a commit', async (t) => {
+  const { queues, commits, answers, send, timeOut } = await aHangingWorld();
+  await send(400);
+  await send(4601);
+  t.equal(commits[0]?.length, 400);
+  t.strictSame([answers, queues.dropped], [['unavailable'], { revocations: 1 }]);
+  await timeOut();
+  t.equal(answers.length, 401);
+  await send(401);
+  t.equal(answers.length, 402, 'each answer makes room for one');
+});
+
+test('a full queue keeps the place of a request whose row is held', async (t) => {
+  const { free, held, ports, outcomeOf, clock } = await aHeldRow(500);
+  let wake = () => undefined as unknown;
+  const paused = new Promise<void>((resolve) => (wake = resolve));
+  const { revoke } = makeRevokeTokens({
+    ...ports,
+    pause: async (ms) => {
+      await paused;
+      clock.pass(ms);
+    },
+  });
+  const waiting = revoke(1, held.tokenId);
+  await ports.endOfTurn();
+  const others = Array.from({ length: 5000 }, () => revoke(1, free.tokenId));
+  wake();
+  const outcomes = await Promise.allSettled(others);
+  t.equal(outcomes.filter(({ status }) => status === 'rejected').length, 1);
+  t.equal(await waiting, true);
+  t.equal(await outcomeOf(held), 'revoked');
+});
+
+test('marks beyond 10,000 are left to the sweep', async (t) => {
+  const { ports, queues } = await aWorld();
+  const settled: number[] = [];
+  const stuck = stopAfter((ids: readonly number[]) => {
+    settled.push(ids.length);
+    return Promise.resolve();
+  });
+  const { revoke, settled: marksSettled } = makeRevokeTokens({
+    ...ports,
+    tokens: { ...ports.tokens, revokeMany: (all) => Promise.resolve(all.map(() => 'now' as const)) },
+    tokenStates: { revoke: () => Promise.resolve() },
+    revocations: { settle: stuck.work },
+  });
+  await revoke(1, 20_000);
+  await stuck.reached;
+  for (let sent = 0; sent < 10_500; sent += 500)
+    await Promise.all(Array.from({ length: 500 }, (_, i) => revoke(1, sent + i + 1)));
+  t.strictSame(queues.dropped, { marks: 500 });
+  stuck.go();
+  await marksSettled();
+  t.strictSame(settled, [1, 10_000]);
 });

@@ -4,6 +4,7 @@ import { AuthError } from '../../../src/domain/errors.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import { makeWriteBehind } from '../../../src/domain/tokens/write-behind.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
+import { someQueues } from '../../support/bounded-queues.ts';
 import { aClock } from '../../support/clock.ts';
 import { memoryRecords } from '../../support/records.ts';
 
@@ -23,7 +24,9 @@ function aWorld() {
   const tokenStates = makeMemoryTokenStates({ cacheTtl: 3600, now: () => Date.now() * 1000 });
   let isFastAway = false;
   const ended: TokenKey[] = [];
+  const queues = someQueues(clock);
   const writeBehind = makeWriteBehind({
+    ...queues,
     tokenStates: {
       revokeAll: (keys) => {
         if (isFastAway) return Promise.reject(new AuthError('unavailable'));
@@ -58,7 +61,7 @@ function aWorld() {
   const cutOff = (away: boolean) => {
     isFastAway = away;
   };
-  return { ...records, tokenStates, writeBehind, batches, ended, answer, during, cutOff, clock };
+  return { ...records, tokenStates, writeBehind, batches, ended, answer, during, cutOff, clock, queues };
 }
 
 const byNumber = (a: number, b: number) => a - b;
@@ -263,4 +266,49 @@ test('an entry noted during a write and written along with it has no lag', async
   clock.pass(5000);
   t.equal(writeBehind.size(), 2);
   t.equal(writeBehind.lag(), 5000);
+});
+
+test('a full queue drops uses, and then the oldest rotations, as a killed replica would', async (t) => {
+  const queues = someQueues();
+  const written: number[] = [];
+  let isAway = true;
+  const writeBehind = makeWriteBehind({
+    ...queues,
+    clock: aClock(),
+    tokenStates: { revokeAll: () => Promise.resolve() },
+    revocations: { settle: () => Promise.resolve() },
+    writer: {
+      saveStates: (batch) => {
+        if (isAway) return Promise.reject(new AuthError('unavailable'));
+        for (const { tokenId } of batch) written.push(tokenId);
+        return Promise.resolve([]);
+      },
+      saveUses: () => Promise.resolve(),
+    },
+  });
+  const note = (tokenId: number) => {
+    writeBehind.note({ userId: 1, tokenId }, initialState(2e6, ''));
+  };
+  for (let id = 1; id <= 198_500; id++) note(id);
+  for (let id = 300_001; id <= 301_500; id++) writeBehind.noteUse(id, 1);
+  note(198_500);
+  t.strictSame([writeBehind.size(), queues.dropped], [200_000, {}], 'a session takes one place');
+  note(198_501);
+  t.strictSame(queues.dropped, { write_behind: 1000 }, 'uses');
+  const failing = writeBehind.flush();
+  for (let id = 198_502; id <= 200_000; id++) note(id);
+  await t.rejects(failing, { code: 'unavailable' });
+  t.strictSame(queues.dropped, { write_behind: 1500 }, 'what is being written has places too');
+  writeBehind.noteUse(300_001, 1);
+  t.strictSame(
+    [writeBehind.size(), queues.dropped],
+    [200_000, { write_behind: 1501 }],
+    'no rotation for a use',
+  );
+  note(200_001);
+  t.equal(writeBehind.size(), 199_001);
+  isAway = false;
+  await writeBehind.flush();
+  t.strictSame(written.sort(byNumber)[0], 1001, 'the oldest are gone');
+  t.strictSame([written.length, written.at(-1)], [199_001, 200_001]);
 });

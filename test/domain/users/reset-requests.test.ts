@@ -1,13 +1,21 @@
 import { test } from 'tap';
+import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import type { LoginName } from '../../../src/domain/identifiers.ts';
 import { makeResetRequests } from '../../../src/domain/users/reset-requests.ts';
+import { someQueues } from '../../support/bounded-queues.ts';
+import { aClock } from '../../support/clock.ts';
 
 /** @param failing what the look-ups throw. */
 function aQueue(failing: { with?: Error } = {}) {
   const wanted: LoginName[] = [];
   let isAway = false;
-  const requests = makeResetRequests({
+  const clock = aClock();
+  const queues = someQueues(clock);
+  const { add, ...requests } = makeResetRequests({
+    ...queues,
+    clock,
+    budget: (_holder, _from, task) => task(),
     mails: {
       check: () => (isAway ? Promise.reject(new AuthError('unavailable')) : Promise.resolve()),
       wantReset: (name) => {
@@ -19,7 +27,15 @@ function aQueue(failing: { with?: Error } = {}) {
   });
   return {
     ...requests,
+    /** @param from network and address. */
+    add: (name: string, from = '192.0.2 1') => {
+      const [network = '', address = ''] = from.split(' ');
+      return add(name, { turn: [network, address], network, from: NO_REQUEST });
+    },
     wanted,
+    usernames: () => wanted.map((name) => ('username' in name ? name.username : '')),
+    clock,
+    queues,
     goAway: () => {
       isAway = true;
     },
@@ -37,26 +53,60 @@ test('a request is answered before its name is looked up', async (t) => {
   t.equal(size(), 1, 'it may ask again');
 });
 
-test('the queue holds 1,000 names, and refuses every other name alike', async (t) => {
-  const { add, work, wanted } = aQueue();
+test('look-ups take turns by network and address', async (t) => {
+  const { add, work, size, usernames } = aQueue();
+  for (const name of ['a1', 'a2', 'a3']) await add(name, 'a 1');
+  await add('a4', 'a 2');
+  await add('b1', 'b 1');
+  await add('a3', 'b 1');
+  t.equal(
+    size(),
+    6,
+    'a name waits once for each network: a stranger does not decide when the owner has a turn',
+  );
+  await work(5);
+  t.strictSame(usernames(), ['a1', 'b1', 'a4', 'a3', 'a2']);
+});
+
+test('the queue holds 1,000 requests, and refuses every other name of their network alike', async (t) => {
+  const { add, work, wanted, queues } = aQueue();
   for (let i = 0; i < 1000; i++) await add(`user${i}`);
   for (const name of ['another', 'user7', 'no name'])
-    await t.rejects(add(name), { code: 'overloaded', retryAfter: 1 });
+    for (const from of ['192.0.2 1', '192.0.2 2'])
+      await t.rejects(add(name, from), { code: 'overloaded', retryAfter: 1 }, `${name} from ${from}`);
   await work();
   t.equal(wanted.length, 1000);
   await add('another');
+  t.strictSame(queues.dropped, { reset_requests: 2 });
 });
 
-test('while the database is away, requests are refused and names are kept', async (t) => {
+test('in a full queue the newest of the greatest network gives way', async (t) => {
+  const { add, work, size, usernames, queues } = aQueue();
+  for (let i = 0; i < 600; i++) await add(`flood${i}`, `flood ${i}`);
+  for (let i = 0; i < 400; i++) await add(`other${i}`, 'other 1');
+  for (const name of ['ada', 'no name', 'ada']) await add(name, 'home 1');
+  t.strictSame([size(), queues.dropped], [1000, { reset_requests: 1 }]);
+  await t.rejects(add('grace', 'flood 601'), { code: 'overloaded' });
+  await work(3);
+  t.strictSame(usernames(), ['flood0', 'other0', 'ada']);
+  await work();
+  t.strictSame([usernames().length, usernames().includes('flood599')], [1000, false]);
+});
+
+test('while the database is away, requests are refused, and names are kept for five minutes', async (t) => {
   const failing: { with?: Error } = { with: new AuthError('unavailable') };
-  const { add, work, size, wanted, goAway } = aQueue(failing);
+  const { add, work, size, wanted, goAway, clock, queues } = aQueue(failing);
   await add('ada');
+  clock.pass(200_000);
   await add('grace');
   await t.rejects(work(), { code: 'unavailable' });
   t.equal(size(), 2);
+  clock.pass(100_000);
+  queues.goOff();
+  t.strictSame([size(), queues.dropped], [1, { reset_requests: 1 }], 'a try makes no name younger');
   delete failing.with;
   await work();
-  t.equal(wanted.length, 2);
+  t.strictSame(wanted, [{ username: 'grace' }]);
   goAway();
   for (const name of ['ada', 'no name']) await t.rejects(add(name), { code: 'unavailable' });
 });

@@ -1,0 +1,76 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'tap';
+import { QUEUES } from '../../../src/domain/metrics/outcomes.ts';
+import { someQueues } from '../../support/bounded-queues.ts';
+import { aClock } from '../../support/clock.ts';
+import { ROOT } from '../../support/documents.ts';
+
+/** What else in the domain lives as long as the replica, by file and name, with what bounds it. */
+const OTHERS: Record<string, string> = {
+  'feed/fan-out.ts following': 'REVOCATION_READERS_MAX',
+  'feed/fan-out.ts opening': 'REVOCATION_READERS_MAX',
+  'feed/fan-out.ts readers': 'REVOCATION_READERS_MAX',
+  'limits/limit-attempts.ts inFlight': 'requests in flight, each of which ends with its timeouts',
+  'passwords/fair-queue.ts items': 'HASH_QUEUE and MAX_RESET_REQUESTS',
+  'passwords/fair-queue.ts lines': 'HASH_QUEUE and MAX_RESET_REQUESTS',
+  'passwords/hash-costs.ts costs': 'the costs of hashes on record, which an import sets',
+  'services/directory.ts audiences': 'registered services',
+  'services/directory.ts byTrust': 'registered services',
+  'services/directory.ts issuers': 'registered services',
+  'services/directory.ts listeners': 'made at the start',
+  'services/directory.ts services': 'registered services',
+  'tokens/write-behind.ts over': 'MAX_WRITES: it counts beside what waits',
+  'users/new-names.ts skeletons': 'RESERVED_USERNAMES',
+};
+
+const DOMAIN = join(ROOT, 'src/domain');
+const SOURCES = readdirSync(DOMAIN, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts'))
+  .map((file) => [file, readFileSync(join(DOMAIN, file), 'utf8')] as const);
+
+test('whatever waits in the domain is a bounded queue, or bounded by something else', (t) => {
+  const made = SOURCES.flatMap(([, text]) =>
+    text.includes('boundedQueue') ? [...text.matchAll(/queue: '(\w+)'/g)].map(([, name]) => name) : [],
+  );
+  t.strictSame(made.sort(), [...QUEUES].sort(), 'each queue of the metric is made, once');
+  const found = SOURCES.flatMap(([file, text]) =>
+    [...text.matchAll(/^(?:export )?function (?:make|with)[^]*?^\}$/gm)].flatMap(([maker]) =>
+      [...maker.matchAll(/^ {2}(?:const|let) (\w+).*? = (?:new (?:Map|Set)\b|\[\])/gm)].map(
+        ([, name]) => `${file} ${name}`,
+      ),
+    ),
+  );
+  t.strictSame(found.sort(), Object.keys(OTHERS).sort());
+  t.end();
+});
+
+test('what has waited for too long is dropped, whatever comes and goes besides', (t) => {
+  const clock = aClock();
+  const { boundedQueue, dropped, goOff, waiting } = someQueues(clock);
+  const told: string[] = [];
+  const queue = boundedQueue<string, string>({
+    queue: 'thefts',
+    most: 3,
+    patience: 100,
+    onDrop: (item) => told.push(item),
+  });
+  for (const name of ['a', 'b', 'c']) {
+    queue.set(name, name);
+    clock.pass(30);
+  }
+  queue.set('b', 'b, renewed');
+  queue.delete('a');
+  queue.set('d', 'd', clock.monotonic() - 95);
+  t.strictSame(waiting(), [100], 'one timer');
+  clock.pass(10);
+  goOff();
+  t.strictSame([told, waiting()], [['d'], [30]], 'the next one is due then');
+  clock.pass(30);
+  goOff();
+  clock.pass(30);
+  goOff();
+  t.strictSame([told, queue.size(), waiting()], [['d', 'b, renewed', 'c'], 0, []]);
+  t.strictSame(dropped, { thefts: 3 });
+  t.end();
+});
