@@ -64,6 +64,7 @@ import { SHOWN } from './http/openapi/shown.ts';
 import { makeTokenPairResponse } from './http/token-pair-response.ts';
 import authenticate from './http/plugins/authenticate.ts';
 import { makeServiceCredentials, makeServiceHooks } from './http/plugins/authenticate-service.ts';
+import budgets from './http/plugins/budgets.ts';
 import cors from './http/plugins/cors.ts';
 import { jsonBody } from './http/plugins/bodies.ts';
 import { makeTokenCodec } from './http/token-codec.ts';
@@ -224,11 +225,13 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
   await app.register(requestContext, { clock, isDraining: options.isDraining, observe, endRequest });
   if (options.tracer) await app.register(tracing, { tracer: options.tracer });
-  if (config.CORS_ORIGINS) await app.register(cors, { origins: config.CORS_ORIGINS });
   await app.register(jsonBody);
   await app.register(methodNotAllowed);
   await app.register(rateLimit, { ...options.rateLimit, config, hashes: callerHashes });
   await app.register(loadShedding, { ...options.loadShedding, observe });
+  await app.register(budgets);
+  // After the budgets: its hook goes before theirs, so that scripts can read their refusals too.
+  if (config.CORS_ORIGINS) await app.register(cors, { origins: config.CORS_ORIGINS });
 
   const codec = await makeTokenCodec(keyRing, {
     config,

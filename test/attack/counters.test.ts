@@ -147,6 +147,16 @@ const ATTACKS: Record<SlotLimit, Attack> = {
         repeatedly(() => call(target, 'POST /api/auth/signup', { payload: anAccount(), headers: from() })),
       ),
   },
+  reset_network: {
+    limits: { RATE_LIMIT_NETWORK: FEW },
+    begin: (target) =>
+      Promise.resolve((from, i) =>
+        repeatedly((n) => {
+          const payload = { username: `unknown-${i}-${n}` };
+          return call(target, 'POST /api/auth/password-reset-request', { payload, headers: from() });
+        }),
+      ),
+  },
   llt_budget: newTokens({ RATE_LIMIT_LLT: FEW }),
   llt_network: newTokens({ RATE_LIMIT_LLT_NETWORK: FEW }),
   profile_budget: {

@@ -33,8 +33,7 @@ export const emailVerificationRoute: FastifyPluginCallbackTypebox<EmailVerificat
   { mails, guessOriginOf },
   done,
 ) => {
-  const onRequest = [app.refuseWhenLate, app.refuseWhenStoreFull, app.limitByAddress('login')];
-  app.post('/api/auth/email-verification', { schema, onRequest }, async (request) => {
+  app.post('/api/auth/email-verification', { schema, config: { budget: 'guesses' } }, async (request) => {
     await mails.verify({
       verificationToken: request.body.verification_token,
       origin: await guessOriginOf(request),

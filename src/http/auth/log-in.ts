@@ -48,13 +48,8 @@ export const logInRoute: FastifyPluginCallbackTypebox<LogInRoute> = (
     noteLogin(request);
     next();
   });
-  const onRequest = [
-    app.refuseWhenLate,
-    app.refuseWhenStoreFull,
-    app.limitByAddress('login'),
-    app.refuseWhenFull('login'),
-  ];
-  app.post('/api/auth', { schema, onRequest }, async (request) => {
+  const config = { budget: 'guesses' } as const;
+  app.post('/api/auth', { schema, config, onRequest: app.refuseWhenFull('login') }, async (request) => {
     const { username, password } = request.body;
     const device = deviceNameOf(request.body.device, userAgentTextOf(request));
     const caller = {

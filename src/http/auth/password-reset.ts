@@ -37,7 +37,7 @@ const requestSchema = operation({
   operationId: 'requestPasswordReset',
   summary: 'Ask for a mail with a reset token.',
   description:
-    'The answer is the same for every name, and so is its time, because Latchkey looks the name up afterwards. If the account exists and is not disabled, a [mailer](#/Users/takeMails) gets the mail. An account gets at most 3 such mails in an hour. If no mail arrives, ask again: a replica that was killed has forgotten the request. Requests are limited as logins are.',
+    'The answer is the same for every name, and so is its time, because Latchkey looks the name up afterwards. If the account exists and is not disabled, a [mailer](#/Users/takeMails) gets the mail. An account gets at most 3 such mails in an hour. If no mail arrives, ask again: a replica that was killed has forgotten the request. Requests are limited by address as logins are, and for each network (`RATE_LIMIT_NETWORK`).',
   tags: ['Accounts'],
   security: [],
   refuses: ['rate_limited', 'overloaded', 'unavailable'],
@@ -53,10 +53,9 @@ const requestSchema = operation({
 
 export const passwordResetRoute: FastifyPluginCallbackTypebox<PasswordResetRoute> = (app, options, done) => {
   const { resetPassword, resetRequests, guessOriginOf, networkOf } = options;
-  const limited = [app.refuseWhenLate, app.refuseWhenStoreFull, app.limitByAddress('login')];
   app.post(
     '/api/auth/password-reset-request',
-    { schema: requestSchema, onRequest: limited },
+    { schema: requestSchema, config: { budget: 'resets' } },
     async (request) => {
       await resetRequests.add(request.body.username, {
         turn: callerTurn(request),
@@ -67,16 +66,20 @@ export const passwordResetRoute: FastifyPluginCallbackTypebox<PasswordResetRoute
     },
   );
 
-  const onRequest = [...limited, app.refuseWhenFull('known')];
-  app.post('/api/auth/password-reset', { schema, onRequest }, async (request) => {
-    await resetPassword({
-      resetToken: request.body.reset_token,
-      password: request.body.password,
-      turn: callerTurn(request),
-      origin: await guessOriginOf(request),
-      from: request,
-    });
-    return { msg: 'password changed, and logged out everywhere' };
-  });
+  const config = { budget: 'guesses' } as const;
+  app.post(
+    '/api/auth/password-reset',
+    { schema, config, onRequest: app.refuseWhenFull('known') },
+    async (request) => {
+      await resetPassword({
+        resetToken: request.body.reset_token,
+        password: request.body.password,
+        turn: callerTurn(request),
+        origin: await guessOriginOf(request),
+        from: request,
+      });
+      return { msg: 'password changed, and logged out everywhere' };
+    },
+  );
   done();
 };

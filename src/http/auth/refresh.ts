@@ -27,7 +27,8 @@ const schema = operation({
 
 export const refreshRoute: FastifyPluginCallbackTypebox<RefreshRoute> = (app, options, done) => {
   const { refresh, tokenPairResponse, callerFingerprint, codec } = options;
-  app.get('/api/auth/refresh', { schema, config: { group: 'refresh' } }, async (request) => {
+  const budget = { none: 'without a refresh token of ours it does nothing, and that is one session’s' };
+  app.get('/api/auth/refresh', { schema, config: { group: 'refresh', budget } }, async (request) => {
     const identity = await readBearer(codec, request, 'refresh');
     const { receivedAt } = request;
     const caller = callerFingerprint(request);

@@ -71,8 +71,7 @@ export const secondFactorRoute: FastifyPluginCallbackTypebox<SecondFactorRoute> 
     next();
   });
   // As a login, but no password is hashed: full queues of hashes are no reason to refuse it.
-  const onRequest = [app.refuseWhenLate, app.refuseWhenStoreFull, app.limitByAddress('login')];
-  app.post('/api/auth/second-factor', { schema, onRequest }, async (request) => {
+  app.post('/api/auth/second-factor', { schema, config: { budget: 'account' } }, async (request) => {
     const { login_token: loginToken, code, recovery_code: recoveryCode } = request.body;
     const grant = await completeLogin({
       loginToken,

@@ -43,21 +43,20 @@ const schema = operation({
 
 export const signUpRoute: FastifyPluginCallbackTypebox<SignUpRoute> = (app, options, done) => {
   const { signUp, tokenPairResponse, callerFingerprint, networkOf } = options;
-  const onRequest = [
-    app.refuseWhenLate,
-    app.refuseWhenStoreFull,
-    app.limitByAddress('signup'),
-    app.refuseWhenFull('signup'),
-  ];
-  app.post('/api/auth/signup', { schema, onRequest }, async (request) => {
-    const device = deviceNameOf(request.body.device, userAgentTextOf(request));
-    const caller = {
-      caller: callerFingerprint(request),
-      turn: callerTurn(request),
-      network: networkOf(request),
-      from: request,
-    };
-    return tokenPairResponse(await signUp({ ...request.body, device, ...caller }));
-  });
+  const config = { budget: 'signups' } as const;
+  app.post(
+    '/api/auth/signup',
+    { schema, config, onRequest: app.refuseWhenFull('signup') },
+    async (request) => {
+      const device = deviceNameOf(request.body.device, userAgentTextOf(request));
+      const caller = {
+        caller: callerFingerprint(request),
+        turn: callerTurn(request),
+        network: networkOf(request),
+        from: request,
+      };
+      return tokenPairResponse(await signUp({ ...request.body, device, ...caller }));
+    },
+  );
   done();
 };

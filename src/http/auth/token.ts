@@ -205,7 +205,8 @@ export const tokenRoute: FastifyPluginAsyncTypebox<TokenRoute> = async (app, opt
     }
   }
 
-  const config = { oauthErrors: true, group: 'refresh' as const };
+  const budget = { none: 'the body authenticates a service or a session, and 256 bits cannot be guessed' };
+  const config = { oauthErrors: true, group: 'refresh' as const, budget };
   app.post('/api/auth/token', { schema, config, preValidation: authorize }, async (request) => {
     const { grant_type: grant, subject_token: token = '', audience } = request.body;
     const { service } = request;

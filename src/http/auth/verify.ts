@@ -14,6 +14,7 @@ import { scopesIn } from '../../domain/scopes.ts';
 import type { JsonObject } from '../openapi/json.ts';
 import { operation } from '../openapi/operation.ts';
 import { principalOf } from '../plugins/authenticate.ts';
+import { authenticates } from '../plugins/budgets.ts';
 import { ALL_METHODS } from '../plugins/method-not-allowed.ts';
 import { Id } from '../schemas.ts';
 
@@ -165,10 +166,11 @@ export function verifyRoute(app: FastifyInstance, { clock }: VerifyRoute, done: 
     answer(request, reply);
   }
 
-  add('/api/auth/verify', schema, function authenticate(request, reply) {
+  const byQuery = authenticates(function authenticate(request, reply) {
     const { audience } = request.query as { audience?: unknown };
     return (audience === undefined ? principal : forQuery).call(this, request, reply);
   });
+  add('/api/auth/verify', schema, byQuery);
   add('/api/auth/audiences/:audience/verify', audienceSchema, forPath);
   // Envoy appends its client's path and query; both are ignored. The reference leaves these two out: OpenAPI has no
   // parameter for the rest of a path.

@@ -5,6 +5,7 @@ import type { ServiceIdentity } from '../../domain/services/registered-service.t
 import { AuthError } from '../../domain/errors.ts';
 import { bearerTokenOf } from '../bearer.ts';
 import { decodeFormText, decodeUtf8 } from './bodies.ts';
+import { authenticates } from './budgets.ts';
 import '../request.ts';
 import type { TokenCodec } from '../token-codec.ts';
 import { makeVerifiedCredentials } from '../verified-credentials.ts';
@@ -73,13 +74,13 @@ export function makeServiceHooks(
   services: Pick<RegisteredServices, 'refusalOf'>,
 ): ServiceHooksFor {
   return (right) => ({
-    onRequest: async (request) => {
+    onRequest: authenticates(async (request) => {
       const token = bearerTokenOf(request);
       const { authorization = '' } = request.headers;
       request.service = await (token === undefined
         ? credentials.bySecret(authorization, right)
         : credentials.byToken(token, right));
-    },
+    }),
     // oxlint-disable-next-line typescript/require-await -- as a hook it is either async or takes a callback
     preValidation: async (request) => {
       const refusal = services.refusalOf(serviceOf(request), right);

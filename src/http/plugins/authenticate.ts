@@ -15,6 +15,7 @@ import { AuthError } from '../../domain/errors.ts';
 import type { TokenRefusal } from '../../domain/refusal-reasons.ts';
 import { bearerTokenOf } from '../bearer.ts';
 import type { ServiceHooksFor } from './authenticate-service.ts';
+import { authenticates } from './budgets.ts';
 import type { IdentityOf, TokenCodec } from '../token-codec.ts';
 import '../request.ts';
 
@@ -121,10 +122,10 @@ function authenticate(
     admit: (request: FastifyRequest, bearer: Bearer) => Promise<void>,
     ...others: 'limited'[]
   ): ChangeHooks => ({
-    onRequest: async (request) => {
+    onRequest: authenticates(async (request) => {
       const found = await codec.verifyToEnd(presentedTokenOf(request), 'access', 'llt', ...others);
       request.bearer = present(request, found);
-    },
+    }),
     preValidation: async (request) => {
       const bearer = bearerOf(request);
       if (hasExpired(bearer, clock.now())) throw over(clock, 'invalid_token');
@@ -150,39 +151,42 @@ function authenticate(
   }
 
   app.decorate('auth', {
-    principal: async (request) => {
+    principal: authenticates(async (request) => {
       request.bearer = await readBearer(codec, request, 'access', 'llt');
       request.principal = await verify(request.bearer, request);
-    },
-    forAudience: (audienceOf) => async (request) => {
-      const token = presentedTokenOf(request);
-      const audience = audienceOf(request);
-      const bearer = audience === null ? 'audience' : await codec.verifyFor(token, audience);
-      if (typeof bearer === 'string') throw new AuthError('invalid_token', { reason: bearer });
-      if (bearer.type === 'service') {
-        request.callingService = await serviceTokens.verify(bearer);
-        return;
-      }
-      request.presented = bearer;
-      request.principal = await verify(bearer, request);
-      request.actor = bearer.actor;
-    },
-    inScope: (scopesOf) => async (request) => {
-      // First of all, so that a mistake in a proxy's configuration shows at every request.
-      const needed = scopesOf(request);
-      await verifyInScope(request, await readBearer(codec, request, 'access', 'llt', 'limited'), needed);
-    },
-    inScopeForAudience: (scopesOf, audienceOf) => async (request) => {
-      const needed = scopesOf(request);
-      const bearer = await codec.verifyFor(presentedTokenOf(request), audienceOf(request), 'limited');
-      if (typeof bearer === 'string') throw new AuthError('invalid_token', { reason: bearer });
-      if (bearer.type === 'service') {
-        request.callingService = await serviceTokens.verify(bearer);
-        return;
-      }
-      await verifyInScope(request, bearer, needed);
-      if (bearer.type === 'exchanged') request.actor = bearer.actor;
-    },
+    }),
+    forAudience: (audienceOf) =>
+      authenticates(async (request) => {
+        const token = presentedTokenOf(request);
+        const audience = audienceOf(request);
+        const bearer = audience === null ? 'audience' : await codec.verifyFor(token, audience);
+        if (typeof bearer === 'string') throw new AuthError('invalid_token', { reason: bearer });
+        if (bearer.type === 'service') {
+          request.callingService = await serviceTokens.verify(bearer);
+          return;
+        }
+        request.presented = bearer;
+        request.principal = await verify(bearer, request);
+        request.actor = bearer.actor;
+      }),
+    inScope: (scopesOf) =>
+      authenticates(async (request) => {
+        // First of all, so that a mistake in a proxy's configuration shows at every request.
+        const needed = scopesOf(request);
+        await verifyInScope(request, await readBearer(codec, request, 'access', 'llt', 'limited'), needed);
+      }),
+    inScopeForAudience: (scopesOf, audienceOf) =>
+      authenticates(async (request) => {
+        const needed = scopesOf(request);
+        const bearer = await codec.verifyFor(presentedTokenOf(request), audienceOf(request), 'limited');
+        if (typeof bearer === 'string') throw new AuthError('invalid_token', { reason: bearer });
+        if (bearer.type === 'service') {
+          request.callingService = await serviceTokens.verify(bearer);
+          return;
+        }
+        await verifyInScope(request, bearer, needed);
+        if (bearer.type === 'exchanged') request.actor = bearer.actor;
+      }),
     change: changeHooks(admitCaller),
     changeUnless: (endsOwnToken, ...others) =>
       changeHooks(

@@ -37,7 +37,7 @@ function methodNotAllowed(app: FastifyInstance, _options: object, done: () => vo
         method: others,
         url,
         schema: { hide: true },
-        config: { group },
+        config: { group, budget: { none: 'it refuses before it reads anything' } },
         onRequest: (_request, reply, next) => {
           reply.header('allow', allow);
           next(new AuthError('method_not_allowed'));

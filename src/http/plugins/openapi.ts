@@ -45,6 +45,9 @@ async function openapi(app: FastifyInstance): Promise<void> {
 }
 
 async function page(app: FastifyInstance): Promise<void> {
+  app.addHook('onRoute', (route) => {
+    route.config = { ...route.config, budget: { none: 'it sends files and a text that is ready in memory' } };
+  });
   app.addHook('onRequest', (_request, reply, next) => {
     reply.headers({ 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' });
     next();

@@ -4,7 +4,13 @@ import { jwksMaxAge } from '../../domain/access-tokens/key-lifecycle.ts';
 import type { KeyRing, KeySet } from '../../domain/access-tokens/ports.ts';
 import { operation } from '../openapi/operation.ts';
 import type { Config } from '../../config/config.ts';
-import { IfNoneMatch, makePublicDocument, PUBLIC_ANSWERS, sendPublicDocument } from './public-document.ts';
+import {
+  IfNoneMatch,
+  makePublicDocument,
+  PUBLIC_ANSWERS,
+  PUBLIC_CONFIG,
+  sendPublicDocument,
+} from './public-document.ts';
 
 interface JwksRoute {
   keyRing: Pick<KeyRing, 'current'>;
@@ -72,7 +78,7 @@ export const jwksRoute: FastifyPluginCallbackTypebox<JwksRoute> = (app, { keyRin
     method: ['GET', 'HEAD'],
     url: '/.well-known/jwks.json',
     schema,
-    config: { group: 'documents' },
+    config: PUBLIC_CONFIG,
     handler: (request, reply) => {
       const keys = keyRing.current();
       if (shown?.keys !== keys) shown = { keys, document: documentOf(keys) };

@@ -8,7 +8,13 @@ import { ASSERTION_ALGORITHMS } from '../../domain/services/assertion.ts';
 import { GRANTS } from '../auth/token.ts';
 import { operation } from '../openapi/operation.ts';
 import type { Config } from '../../config/config.ts';
-import { IfNoneMatch, makePublicDocument, PUBLIC_ANSWERS, sendPublicDocument } from './public-document.ts';
+import {
+  IfNoneMatch,
+  makePublicDocument,
+  PUBLIC_ANSWERS,
+  PUBLIC_CONFIG,
+  sendPublicDocument,
+} from './public-document.ts';
 
 interface MetadataRoute {
   keyRing: Pick<KeyRing, 'current'>;
@@ -116,7 +122,7 @@ export const metadataRoute: FastifyPluginCallbackTypebox<MetadataRoute> = (
       method: ['GET', 'HEAD'],
       url,
       schema,
-      config: { group: 'documents' },
+      config: PUBLIC_CONFIG,
       handler: (request, reply) => {
         sendPublicDocument(request, reply, currentDocument(), maxAge);
       },

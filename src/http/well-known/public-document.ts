@@ -23,6 +23,12 @@ const HEADERS = {
   'Access-Control-Allow-Origin': ref('headers', 'AllowOrigin'),
 };
 
+/** The options of a route that serves one. */
+export const PUBLIC_CONFIG = {
+  group: 'documents',
+  budget: { none: 'it sends a text that is ready in memory' },
+} as const;
+
 /** The answers of a public document in the reference. */
 export const PUBLIC_ANSWERS = {
   200: { headers: HEADERS },

@@ -29,6 +29,7 @@ const KEYS: Record<SlotLimit, string> = {
   factor_setup: 'factor_setup 3',
   factor_setup_total: 'factor_setup_total 7',
   signup_network: 'signup_network 192.0.2.0/24',
+  reset_network: 'reset_network 192.0.2.0/24',
   llt_budget: 'llt_budget 7',
   llt_network: 'llt_network 192.0.2.0/24',
   profile_budget: 'profile_budget 7',
@@ -56,6 +57,7 @@ test('every counter has the key that it had, so that both versions of a fleet co
     ofUser('profile_budget'),
     ofNetwork('llt_network'),
     ofNetwork('signup_network'),
+    ofNetwork('reset_network'),
   ])
     await makeBudget(limitAttempt, limits)({ userId: 7, network: NETWORK }, NO_REQUEST, done);
 
