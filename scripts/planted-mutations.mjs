@@ -211,7 +211,7 @@ export const mutations = [
   ...inFile(
     'infra/postgres/token-store.ts',
     ['infra/postgres/token-store'],
-    ['long-lived tokens outlive a theft', ': [session, ...ended]', ': [session]'],
+    ['long-lived tokens outlive a theft', '[session, ...created.map(({ id }) => id)]', '[session]'],
   ),
   ...inFile(
     'packages/verifier/src/read-jwt.ts',

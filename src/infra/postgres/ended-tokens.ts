@@ -1,4 +1,10 @@
-import { asEnded, finalEnd, newestFirst, type EndedToken } from '../../domain/tokens/ended-token.ts';
+import {
+  asEnded,
+  finalEnd,
+  newestFirst,
+  type EndedToken,
+  type EndReason,
+} from '../../domain/tokens/ended-token.ts';
 import type { Ending, TokenStore } from '../../domain/tokens/ports.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { Lifetimes } from '../../domain/tokens/claims.ts';
@@ -30,11 +36,8 @@ export async function endTokens(
     ORDER BY id FOR NO KEY UPDATE`;
   if (caller !== null) requireLive(user, locked, caller);
   const keep = keepsCaller && caller ? caller.tokenId : null;
-  const rows = await tx.$queryRaw<Row[]>`
-    UPDATE tokens SET revoked_at = ${new Date(at)}, pending = true, end_reason = ${reason}
-    WHERE id = ANY(${locked.map(({ id }) => id)}) AND id <> ${BigInt(keep ?? 0)} AND revoked_at IS NULL
-    RETURNING ${COLUMNS}`;
-  const ended = rows.map(toRecord).sort((one, other) => one.id - other.id);
+  const ending = locked.map(({ id }) => id).filter((id) => Number(id) !== keep);
+  const ended = await endRows(tx, Prisma.sql`id = ANY(${ending})`, { at, reason });
   if (keep !== null || keepsLongLived) return { ended, before: null };
   // The newest token is always an open one.
   const { _max: greatest } = await tx.token.aggregate({
@@ -42,6 +45,27 @@ export async function endTokens(
     _max: { id: true },
   });
   return { ended, before: Number(greatest.id ?? 0) };
+}
+
+/**
+ * Ends the tokens among these that have not ended. Whoever reports, audits or settles ends takes them from its answer:
+ * between an earlier read and this write, another request may have ended one of them, and has reported that.
+ * @param which a condition on `tokens`. Of several rows, the transaction has locked each, in the order of ids.
+ * @param ending.at milliseconds since 1970.
+ * @returns those that this call has ended, in the order of ids.
+ */
+export async function endRows(
+  tx: Prisma.TransactionClient,
+  which: Prisma.Sql,
+  { at, reason }: { at: number; reason: EndReason },
+): Promise<TokenRecord[]> {
+  // The end of a session that seemed over is not written any more: the theft is the end.
+  const written = reason === 'reuse' ? Prisma.sql`, ended_at = NULL` : Prisma.empty;
+  const rows = await tx.$queryRaw<Row[]>`
+    UPDATE tokens SET revoked_at = ${new Date(at)}, pending = true, end_reason = ${reason} ${written}
+    WHERE ${which} AND revoked_at IS NULL
+    RETURNING ${COLUMNS}`;
+  return rows.map(toRecord).sort((one, other) => one.id - other.id);
 }
 
 /** True for a long-lived token (unless they are kept), or a session used since (µs), that is not revoked. */

@@ -11,11 +11,19 @@ import type {
 } from '../../domain/tokens/ports.ts';
 import type { Lifetimes } from '../../domain/tokens/claims.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
-import type { Prisma } from '../../generated/prisma/client.ts';
+import { Prisma } from '../../generated/prisma/client.ts';
 import { makeBatch } from '../turn.ts';
 import type { Postgres } from './client.ts';
 import { lockCaller, lockUser, requireActive } from './caller-lock.ts';
-import { endTokens, findEnded, openTokens, openTokensOf, writeEnds, type OpenToken } from './ended-tokens.ts';
+import {
+  endRows,
+  endTokens,
+  findEnded,
+  openTokens,
+  openTokensOf,
+  writeEnds,
+  type OpenToken,
+} from './ended-tokens.ts';
 import { useProof } from './factor-store.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { inTransaction, prepare } from './prepared.ts';
@@ -201,13 +209,10 @@ async function revokeOne(
   { userId, tokenId }: TokenKey,
   { at, type, reason }: { at: number; type: TokenRecord['type'] | undefined; reason: EndReason },
 ): Promise<Revoked | null> {
-  const where = { id: BigInt(tokenId), userId: BigInt(userId), ...(type && { type }) };
-  const { count } = await tx.token.updateMany({
-    where: { ...where, revokedAt: null },
-    data: { revokedAt: new Date(at), pending: true, endReason: reason },
-  });
-  if (count > 0) return 'now';
-  const row = await tx.token.findFirst({ where, select: { pending: true } });
+  const ofType = type === undefined ? Prisma.empty : Prisma.sql`AND type::text = ${type}`;
+  const which = Prisma.sql`id = ${BigInt(tokenId)} AND user_id = ${BigInt(userId)} ${ofType}`;
+  if ((await endRows(tx, which, { at, reason })).length > 0) return 'now';
+  const [row] = await tx.$queryRaw<{ pending: boolean }[]>`SELECT pending FROM tokens WHERE ${which}`;
   if (!row) return null;
   return row.pending ? 'unfinished' : 'finished';
 }
@@ -233,7 +238,10 @@ function longLivedColumns({
   };
 }
 
-/** Revokes the least recently used sessions to make room for one more. */
+/**
+ * Revokes the least recently used sessions to make room for one more.
+ * @returns those that this has ended: a logout may have been first.
+ */
 async function makeRoom(
   tx: Prisma.TransactionClient,
   open: readonly OpenToken[],
@@ -251,11 +259,8 @@ async function makeRoom(
   if (ids.length === 0) return [];
   // Lock in the order of ids, as write-behind does.
   await tx.$queryRaw`SELECT id FROM tokens WHERE id = ANY(${ids}) ORDER BY id FOR NO KEY UPDATE`;
-  await tx.token.updateMany({
-    where: { id: { in: ids }, revokedAt: null },
-    data: { revokedAt: new Date(at), pending: true, endReason: 'replaced' satisfies EndReason },
-  });
-  return ids.map(Number);
+  const replaced = await endRows(tx, Prisma.sql`id = ANY(${ids})`, { at, reason: 'replaced' });
+  return replaced.map(({ id }) => id);
 }
 
 interface StolenRow {
@@ -296,15 +301,11 @@ async function endStolen(
   // Without a known generation: if the theft is on record, its finder knew the generation and ended the tokens.
   const from = since ?? (stolen.end_reason === reason ? Infinity : 0);
   const created = rows.filter((row) => !row.is_session && Number(row.created_generation) >= from);
-  const ended = created.filter((row) => !row.is_revoked).map(({ id }) => id);
-  const ids = stolen.is_revoked ? ended : [session, ...ended];
-  if (ids.length > 0) {
-    await tx.token.updateMany({
-      where: { id: { in: ids } },
-      // The end of a session that seemed over is not written any more: the theft is the end.
-      data: { revokedAt: new Date(at), pending: true, endReason: reason, endedAt: null },
-    });
-  }
-  const pending = created.filter((row) => row.is_revoked && row.is_pending).map(({ id }) => id);
-  return { ended: ended.map(Number), pending: pending.map(Number) };
+  const ids = [session, ...created.map(({ id }) => id)];
+  const ended = await endRows(tx, Prisma.sql`id = ANY(${ids})`, { at, reason });
+  const pending = created.filter((row) => row.is_revoked && row.is_pending);
+  return {
+    ended: ended.filter(({ type }) => type === 'llt').map(({ id }) => id),
+    pending: pending.map(({ id }) => Number(id)),
+  };
 }
