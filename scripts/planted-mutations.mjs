@@ -150,7 +150,11 @@ export const mutations = [
   ...inFile(
     'infra/postgres/password-resets.ts',
     ['http/auth/password-reset'],
-    ['a one-time token is good twice', '  return used === 0 ? null : Number(id);', '  return Number(id);'],
+    [
+      'a one-time token is good twice',
+      'return used === 0 ? null : work(tx, userId);',
+      'return work(tx, userId);',
+    ],
   ),
   ...inFile(
     'infra/postgres/password-store.ts',

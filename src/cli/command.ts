@@ -36,7 +36,7 @@ export interface Outcome {
 
 /** An action on an account. @returns null if there is no such account. */
 export type Act = (
-  postgres: Pick<Postgres, 'prisma' | 'run'>,
+  postgres: Pick<Postgres, 'prisma' | 'run' | 'inLane'>,
   user: AccountKey,
   invocation: Pick<Invocation, 'env' | 'note' | 'values'>,
 ) => Promise<Outcome | null>;

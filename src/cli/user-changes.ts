@@ -21,8 +21,8 @@ import { issueReset } from '../infra/postgres/password-resets.ts';
 const SETTLE_TIMEOUT = 10_000;
 
 /** Ended tokens stay ended; the user logs in again. */
-export const enable: Act = async ({ prisma }, user) => {
-  const changed = await change(makeAccountStore(prisma, NO_NAMES), user, { disabled: false });
+export const enable: Act = async (postgres, user) => {
+  const changed = await change(makeAccountStore(postgres, NO_NAMES), user, { disabled: false });
   if (!changed) return null;
   const userId = changed.account.id;
   // Nothing to wait for: the next login finds the account enabled.
@@ -33,21 +33,21 @@ export const enable: Act = async ({ prisma }, user) => {
  * Disables the account in the record at once. Its tokens are refused as soon as a replica has set their tombstones, so
  * this waits for that.
  */
-export const disable: Act = async ({ prisma }, user, { env, note }) => {
+export const disable: Act = async (postgres, user, { env, note }) => {
   const lifetimes = tokenLifetimes(env);
-  const accounts = makeAccountStore(prisma, NO_NAMES);
+  const accounts = makeAccountStore(postgres, NO_NAMES);
   const changed = await change(accounts, user, { disabled: true });
   return changed && settleEndings({ accounts, lifetimes, note }, endingsOf(changed), 'disabled');
 };
 
 /** Deletes the account in the record at once, and waits as `disable`. */
-export const deleteUser: Act = async ({ prisma }, user, { env, values, note }) => {
+export const deleteUser: Act = async (postgres, user, { env, values, note }) => {
   requireConfirmation('user delete', values.yes);
   const { DELETED_NAME_GRACE: grace } = loadSettings(env, 'DELETED_NAME_GRACE');
   const lifetimes = tokenLifetimes(env);
   const hashing = nameHashing(env);
   if (!hashing) throw new CommandError(`to reserve the names, ${NEEDS_SECRET}`);
-  const accounts = makeAccountStore(prisma, NO_NAMES);
+  const accounts = makeAccountStore(postgres, NO_NAMES);
   if (!(await accounts.find(user))) return null;
   if (!values.yes && !(await confirm('Delete the account? It cannot be brought back.')))
     throw new CommandError('Nothing has changed');
@@ -59,15 +59,15 @@ export const deleteUser: Act = async ({ prisma }, user, { env, values, note }) =
 };
 
 /** `latchkey user factors NAME --remove`: removes the factors in the record at once, and waits as `disable`. */
-export const removeFactors: Act = async ({ prisma }, user, { env, values, note }) => {
+export const removeFactors: Act = async (postgres, user, { env, values, note }) => {
   requireConfirmation('user factors --remove', values.yes);
   const lifetimes = tokenLifetimes(env);
-  const accounts = makeAccountStore(prisma, NO_NAMES);
+  const accounts = makeAccountStore(postgres, NO_NAMES);
   const account = await accounts.find(user);
   if (!account) return null;
   const question = 'Remove every second factor, and end all tokens? Whoever knows the password then logs in.';
   if (!values.yes && !(await confirm(question))) throw new CommandError('Nothing has changed');
-  const removal = await makeFactorStore(prisma).removeAll({ id: account.id }, Date.now());
+  const removal = await makeFactorStore(postgres).removeAll({ id: account.id }, Date.now());
   if (!removal) return null;
   const { factors: removed } = removal;
   note({ removed });
@@ -76,11 +76,11 @@ export const removeFactors: Act = async ({ prisma }, user, { env, values, note }
 };
 
 /** Replaces the roles in the record at once, and waits until a replica has told the fast store. */
-export const setRoles: Act = async ({ prisma }, user, { values, note }) => {
+export const setRoles: Act = async (postgres, user, { values, note }) => {
   if (values.set === undefined) throw new UsageError("user roles needs --set A,B; --set '' removes all");
   const roles = parseRoles(values.set === '' ? [] : values.set.split(','));
   if (!roles.ok) throw new CommandError(`roles ${roles.message}`);
-  const accounts = makeAccountStore(prisma, NO_NAMES);
+  const accounts = makeAccountStore(postgres, NO_NAMES);
   const changed = await change(accounts, user, { roles: roles.value });
   if (!changed) return null;
   const { id: userId } = changed.account;
@@ -147,10 +147,10 @@ async function settled(isDone: () => Promise<boolean>): Promise<boolean> {
  * `latchkey user reset`: makes a reset token in place of an earlier one, and shows it once.
  * @returns null if there is no such user.
  */
-export const resetUser: Act = async ({ prisma }, user, { env }) => {
+export const resetUser: Act = async (postgres, user, { env }) => {
   const { PASSWORD_RESET_TTL: lifetime } = loadSettings(env, 'PASSWORD_RESET_TTL');
   const token = newResetToken(randomBytes);
-  const issued = await issueReset(prisma, user, hashOneTimeToken(token), lifetime);
+  const issued = await issueReset(postgres, user, hashOneTimeToken(token), lifetime);
   if (!issued) return null;
   const { userId, disabled } = issued;
   const expiresAt = new Date(issued.expiresAt).toISOString();

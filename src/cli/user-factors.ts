@@ -7,8 +7,8 @@ import { removeFactors } from './user-changes.ts';
 /** `latchkey user factors`: what the owner sees at `GET /api/user/factors`. @throws AuthError `unavailable` */
 export const factors: Act = async (postgres, user, invocation) => {
   if (invocation.values.remove) return removeFactors(postgres, user, invocation);
-  const account = await makeAccountStore(postgres.prisma, NO_NAMES).find(user);
-  const found = account && (await makeFactorStore(postgres.prisma).list(account.id));
+  const account = await makeAccountStore(postgres, NO_NAMES).find(user);
+  const found = account && (await makeFactorStore(postgres).list(account.id));
   if (!found) return null;
   const shown = found.factors.map(({ id, type, name, createdAt, lastUsedAt }) => ({
     id,

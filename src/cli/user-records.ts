@@ -14,8 +14,8 @@ import { withPostgres } from './database.ts';
 const MOST_LISTED = 1000;
 
 /** `latchkey user show NAME`. @returns null if there is no such user. */
-export const showUser: Act = async ({ prisma }, key) => {
-  const user = await makeAccountStore(prisma, NO_NAMES).find(key);
+export const showUser: Act = async (postgres, key) => {
+  const user = await makeAccountStore(postgres, NO_NAMES).find(key);
   if (!user) return null;
   const shown = fieldsOf(user);
   const lines = Object.entries(shown).map(([field, value]) => `${field.padEnd(16)}${String(value)}`);
@@ -27,9 +27,9 @@ export const listUsers: Command = ({ env, values: { after, limit } }) => {
   if (!/^\d{1,15}$/.test(after)) throw new UsageError('--after is the id of a user, such as 7');
   if (!/^[1-9]\d{0,3}$/.test(limit) || Number(limit) > MOST_LISTED)
     throw new UsageError(`--limit is a number from 1 to ${MOST_LISTED}`);
-  return withPostgres(env, async ({ prisma }) => {
+  return withPostgres(env, async (postgres) => {
     // One more tells whether there is a next page.
-    const page = await makeAccountStore(prisma, NO_NAMES).page(Number(after), Number(limit) + 1);
+    const page = await makeAccountStore(postgres, NO_NAMES).page(Number(after), Number(limit) + 1);
     const users = page.slice(0, Number(limit));
     const next = page.length > users.length ? (users.at(-1)?.id ?? null) : null;
     const lines = users.map(
@@ -64,8 +64,8 @@ export const createUser: Command = async ({ env, words: [username = ''], values 
   if (!roles.ok || problems.length > 0) throw new CommandError(problems.join('; '));
   const hashing = nameHashing(env);
   const account = { ...parsed, roles: roles.value, passwordHash: hashThatNothingOpens(cost) };
-  const { id: userId } = await withPostgres(env, async ({ prisma }) =>
-    makeAccountStore(prisma, await reservedHashes(prisma, hashing))
+  const { id: userId } = await withPostgres(env, async (postgres) =>
+    makeAccountStore(postgres, await reservedHashes(postgres.prisma, hashing))
       .add(account, true)
       .catch(refuseTaken),
   );

@@ -23,7 +23,7 @@ interface UserTokens {
  */
 export const showTokens: Act = async (postgres, user, { env }) => {
   const lifetimes = tokenLifetimes(env);
-  const account = await makeAccountStore(postgres.prisma, NO_NAMES).find(user);
+  const account = await makeAccountStore(postgres, NO_NAMES).find(user);
   if (!account) return null;
   const userId = account.id;
   const store = makeTokenStore(postgres, lifetimes);

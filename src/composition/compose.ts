@@ -130,7 +130,7 @@ export async function compose(
   directory.onVersions((versions) => {
     fanOut.sendServices(versions);
   });
-  const hashing = await makeHashing({ config, prisma, clock, observe, tracer, tasks, logger });
+  const hashing = await makeHashing({ config, postgres, clock, observe, tracer, tasks, logger });
   const hashAttempt = followAttemptHash(keyRing);
   const limitAttempt = makeLimitAttempts({
     slots: opened.attempts,

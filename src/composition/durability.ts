@@ -50,7 +50,7 @@ export function makeDurability(parts: DurabilityParts) {
     revocations: settled,
     tokenStates: tokenStates.unpublishedStates,
     feed: tokenStates.feed,
-    users: makeUserStore(postgres.prisma),
+    users: makeUserStore(postgres),
     clock,
   });
   const revocation = {

@@ -11,7 +11,7 @@ import type { Tracer } from '../telemetry/tracer.ts';
 import { makeLagGauge } from '../runtime/event-loop-lag.ts';
 import { systemTimers } from '../runtime/system-clock.ts';
 import type { LoadSheddingOptions } from '../http/plugins/load-shedding.ts';
-import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { Postgres } from '../infra/postgres/client.ts';
 import { makePasswordHasher } from '../infra/crypto/password-hasher.ts';
 import type { ScryptCost } from '../infra/crypto/scrypt-hasher.ts';
 import { makeUserStore } from '../infra/postgres/user-store.ts';
@@ -30,7 +30,7 @@ export interface Hashing {
 
 interface HashingParts {
   config: Config;
-  prisma: PrismaClient;
+  postgres: Pick<Postgres, 'prisma' | 'inLane'>;
   clock: Clock;
   observe: Observe;
   tracer: Tracer | null;
@@ -48,7 +48,7 @@ const WALK_START_TIMEOUT = 1000;
 
 export async function makeHashing({
   config,
-  prisma,
+  postgres,
   clock,
   observe,
   tracer,
@@ -61,7 +61,7 @@ export async function makeHashing({
   const bulkhead = openBulkhead(config, clock, observe);
   const costs = makeHashCosts({
     hasher,
-    samples: makeUserStore(prisma),
+    samples: makeUserStore(postgres),
     clock,
     onChange: (all) => {
       logger.info({ costs: all }, 'each failed login computes one hash of each cost that is stored');

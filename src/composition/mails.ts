@@ -11,7 +11,7 @@ import type { BackgroundTasks } from '../runtime/background-tasks.ts';
 
 interface MailsParts {
   config: Pick<Config, 'PASSWORD_RESET_TTL' | 'EMAIL_VERIFICATION_TTL' | 'RATE_LIMIT_NETWORK'>;
-  postgres: Pick<Postgres, 'prisma' | 'probe'>;
+  postgres: Pick<Postgres, 'prisma' | 'probe' | 'inLane'>;
   limitAttempt: LimitAttempt;
   boundedQueue: BoundedQueues;
   clock: Clock;

@@ -93,11 +93,11 @@ export function makeUseCases(parts: Parts): UseCases {
     parts;
   const { hasher, bulkhead, checkPassword } = hashing;
   const wantsProof = config.EMAIL_VERIFICATION;
-  const users = makeUserStore(postgres.prisma, parts.hashNames.each, wantsProof);
-  const accounts = makeAccountStore(postgres.prisma, parts.hashNames.each, wantsProof);
+  const users = makeUserStore(postgres, parts.hashNames.each, wantsProof);
+  const accounts = makeAccountStore(postgres, parts.hashNames.each, wantsProof);
   const hashName = (name: string) => parts.hashAttempt(`audit ${name}`);
-  const knownDevices = makeKnownDeviceStore(postgres.prisma);
-  const factors = makeFactorStore(postgres.prisma);
+  const knownDevices = makeKnownDeviceStore(postgres);
+  const factors = makeFactorStore(postgres);
   const { auditLimit, loginTokens, secrets, limitAttempt } = parts;
   const limitGuess = makeGuessingLimits({
     limitAttempt,
@@ -149,7 +149,7 @@ export function makeUseCases(parts: Parts): UseCases {
   const { feed } = parts;
   const newAccounts = { users, feed, hasher, bulkhead, audit, isCommonPassword, newNames, passwordMinLength };
   const newPasswords = {
-    passwords: makePasswordStore(postgres.prisma),
+    passwords: makePasswordStore(postgres),
     tokenStates,
     finishEndings,
     hasher,
@@ -190,7 +190,7 @@ export function makeUseCases(parts: Parts): UseCases {
       finishUserChange,
       newNames,
       randomBytes,
-      issueReset: (key, tokenHash) => issueReset(postgres.prisma, key, tokenHash, config.PASSWORD_RESET_TTL),
+      issueReset: (key, tokenHash) => issueReset(postgres, key, tokenHash, config.PASSWORD_RESET_TTL),
       reservation: {
         grace: config.DELETED_NAME_GRACE * 1e3,
         hashes: (names) => parts.hashNames.newest(names).map(([, hash]) => hash),

@@ -95,7 +95,7 @@ const POSTGRES_FIELDS = {
     60_000,
     5000,
     'milliseconds',
-    'for a statement, and for the wait for a connection',
+    'for a statement, and for the wait for a connection or for a turn at an account',
   ),
 };
 

@@ -171,9 +171,10 @@ export function isOutage(error: unknown): boolean {
   return error instanceof AuthError && error.code === 'unavailable';
 }
 
-/** For work whose failure changes no answer. @throws any other error */
+/** For work whose failure changes no answer, also if it had no room in a lane. @throws any other error */
 export function ignoreOutage(error: unknown): void {
-  if (!isOutage(error)) throw error;
+  const hadNoRoom = error instanceof AuthError && error.reason === 'lane';
+  if (!isOutage(error) && !hadNoRoom) throw error;
 }
 
 /** The message, with the name and code of the cause: `unavailable` alone does not say why. */

@@ -79,7 +79,9 @@ export const SLOT_LIMITS = [
 ] as const;
 export type SlotLimit = (typeof SLOT_LIMITS)[number];
 /** Also logins and signups of an address, and mails of an account, which PostgreSQL counts. */
-export const RATE_LIMITS = ['login', 'signup', ...SLOT_LIMITS, 'mails'] as const;
+export const COUNTED_LIMITS = ['login', 'signup', ...SLOT_LIMITS, 'mails'] as const;
+/** Also requests for one account at once, which nothing counts: they wait in its lane until that is full. */
+export const RATE_LIMITS = [...COUNTED_LIMITS, 'lane'] as const;
 
 /** The reasons that a code may have; all other codes say it themselves. */
 export const REFUSAL_REASONS = {

@@ -15,6 +15,8 @@ export interface Attacked {
   template: string;
   /** Names of security schemes. */
   schemes: string[];
+  /** The statuses of its answers in the reference. */
+  statuses: string[];
   contentType: string | null;
   /** An example of its body. */
   body: Record<string, unknown> | null;
@@ -25,7 +27,7 @@ export interface Attacked {
 /** @param id replaces every id in a path. */
 export function attackedOperations(id = 1): Attacked[] {
   return Object.entries(DOCUMENT.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, { operationId, security, requestBody }]) => {
+    Object.entries(methods).map(([method, { operationId, security, requestBody, responses }]) => {
       const [contentType = null] = Object.keys(requestBody?.content ?? {});
       const media = contentType === null ? undefined : requestBody?.content[contentType];
       return {
@@ -34,6 +36,7 @@ export function attackedOperations(id = 1): Attacked[] {
         path: path.replace(/\{\w+\}/g, String(id)),
         template: path,
         schemes: security.flatMap((each) => Object.keys(each)),
+        statuses: Object.keys(responses),
         contentType,
         required: media ? ((resolved(media.schema).required as string[] | undefined) ?? []) : [],
         body: media ? withoutAssertion(media.example as Record<string, unknown>) : null,

@@ -35,7 +35,7 @@ async function withSecrets(t: Test, secrets: readonly Buffer[]) {
   const imported = await latchkey(['user', 'import', file], { DATABASE_URL, FACTOR_KEYS: OLD });
   t.equal(imported.code, 0, imported.stderr);
   const postgres = openPostgres(t, { url: DATABASE_URL });
-  const store = makeFactorStore(postgres.prisma);
+  const store = makeFactorStore(postgres);
   const users = await sql<{ id: string }>(DATABASE_URL, 'SELECT id FROM users ORDER BY id');
   const read = (keys: string) =>
     Promise.all(

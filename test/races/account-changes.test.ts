@@ -1,15 +1,15 @@
 import { test } from 'tap';
 import { aManager } from '../support/accounts.ts';
-import { buildTestApp } from '../support/app.ts';
 import { aClient, begun } from '../support/begun.ts';
 import { call, pairOf, refresh, signUp } from '../support/client.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
 import { assertRoles } from '../support/roles.ts';
 import { sql } from '../support/sql.ts';
+import { twoReplicas } from '../support/two-replicas.ts';
 
 test('a service and the owner change different fields at once', { skip: redisMissing }, async (t) => {
   const { url, prefix } = testRedis(t);
-  const target = await buildTestApp(t, { env: { REDIS_URL: url, REDIS_PREFIX: prefix } });
+  const target = await twoReplicas(t, { REDIS_URL: url, REDIS_PREFIX: prefix });
   const { databaseUrl } = target;
   const ask = await aManager(databaseUrl, target);
   const locks = await aClient(t, databaseUrl);

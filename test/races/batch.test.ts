@@ -20,7 +20,7 @@ const ENDS_ALL = {
   'log out everywhere': ({ tokens, key }: World) =>
     tokens.revokeAll(key.userId, { ...EVERYTHING, at: Date.now() }),
   'the deletion of the account': async ({ postgres, key }: World) => {
-    const accounts = makeAccountStore(postgres.prisma, () => []);
+    const accounts = makeAccountStore(postgres, () => []);
     const deleted = await accounts.delete({ id: key.userId }, Date.now(), { grace: 0, hashes: () => [] });
     return deleted ?? { ended: [] };
   },

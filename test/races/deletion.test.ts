@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { managerOf } from '../support/accounts.ts';
-import { buildTestApp, type TestApp } from '../support/app.ts';
+import type { TestApp } from '../support/app.ts';
 import { aClient, begun } from '../support/begun.ts';
 import {
   anAccount,
@@ -17,6 +17,7 @@ import { redisMissing, testRedis } from '../support/redis.ts';
 import { aReset, redeem } from '../support/resets.ts';
 import { aRegisteredService } from '../support/registered-service.ts';
 import { sql } from '../support/sql.ts';
+import { twoReplicas } from '../support/two-replicas.ts';
 
 /**
  * The deletion of an account against everything that could keep or bring a token or its name: each pair meets at the
@@ -135,7 +136,7 @@ test('a deleted account leaves no token, and no name', { skip: redisMissing }, a
   const { url, prefix } = testRedis(t);
   // The deletion waits for the lock while a command starts.
   const env = { REDIS_URL: url, REDIS_PREFIX: prefix, REFRESH_TOKEN_SECRET, DATABASE_TIMEOUT: '30000' };
-  const target = await buildTestApp(t, { env });
+  const target = await twoReplicas(t, env);
   const { databaseUrl } = target;
   const ask = managerOf(target, await aRegisteredService(databaseUrl, 'back office', ['users.write']));
   const locks = await aClient(t, databaseUrl);

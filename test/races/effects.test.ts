@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { buildTestApp, type TestApp } from '../support/app.ts';
+import type { TestApp } from '../support/app.ts';
 import { call } from '../support/client.ts';
 import {
   aShiftedClock,
@@ -13,6 +13,7 @@ import {
 import { aClient, begun } from '../support/begun.ts';
 import { FACTOR_PASSWORD } from '../support/own-factors.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
+import { twoReplicas } from '../support/two-replicas.ts';
 
 /**
  * Every changing operation against every ending, in either order, stopped at either lock of the operation. No operation
@@ -70,7 +71,7 @@ for (const [lock, statement] of Object.entries(LOCKS)) {
     const { url, prefix } = testRedis(t);
     const env = { ...ENDINGS_ENVIRONMENT, REDIS_URL: url, REDIS_PREFIX: prefix };
     const clock = aShiftedClock();
-    const target = await buildTestApp(t, { env });
+    const target = await twoReplicas(t, env);
     const locks = await aClient(t, target.databaseUrl);
     const watch = await aClient(t, target.databaseUrl);
 

@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { aManager } from '../support/accounts.ts';
-import { buildTestApp, type TestApp } from '../support/app.ts';
+import type { TestApp } from '../support/app.ts';
 import { aClient, begun } from '../support/begun.ts';
 import { anAccount, call, signUp, verify } from '../support/client.ts';
 import { aFactor, firstStep, logInWithFactor, secondStep } from '../support/factors.ts';
@@ -8,6 +8,7 @@ import { confirmApp, FACTOR_PASSWORD, setUpApp } from '../support/own-factors.ts
 import { refused } from '../support/problem.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
 import { sql } from '../support/sql.ts';
+import { twoReplicas } from '../support/two-replicas.ts';
 
 /** Changes of second factors against each other and against logins: each pair meets at the lock of the user's row. */
 interface Scene {
@@ -74,7 +75,7 @@ const PAIRS: [
 
 test('second factors', { skip: redisMissing }, async (t) => {
   const { url, prefix } = testRedis(t);
-  const target = await buildTestApp(t, { env: { REDIS_URL: url, REDIS_PREFIX: prefix } });
+  const target = await twoReplicas(t, { REDIS_URL: url, REDIS_PREFIX: prefix });
   const byService = await aManager(target.databaseUrl, target);
   const locks = await aClient(t, target.databaseUrl);
   const watch = await aClient(t, target.databaseUrl);

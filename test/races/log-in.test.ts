@@ -9,6 +9,7 @@ import { makeRevokeTokens } from '../../src/domain/tokens/revoke.ts';
 import { inTransaction } from '../../src/infra/postgres/prepared.ts';
 import { makeTokenStore } from '../../src/infra/postgres/token-store.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
+import { someQueues } from '../support/bounded-queues.ts';
 import { locksAwaited } from '../support/begun.ts';
 import { redisMissing } from '../support/redis.ts';
 import { duringUncommitted, raceWorld } from './world.ts';
@@ -72,6 +73,7 @@ test(
       });
     const endings = makeEndToken({
       ...makeRevokeTokens({
+        ...someQueues(),
         tokenStates,
         tokens: { ...tokens, revokeMany },
         revocations,

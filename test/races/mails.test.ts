@@ -1,11 +1,12 @@
 import { test } from 'tap';
 import { aManager } from '../support/accounts.ts';
-import { buildTestApp, type TestApp } from '../support/app.ts';
+import type { TestApp } from '../support/app.ts';
 import { aClient, begun } from '../support/begun.ts';
 import { anAccount, call, signUp, type Pair } from '../support/client.ts';
 import { aMailer, requestReset, verifyEmail, wantReset, type Mail } from '../support/mails.ts';
 import { aReset, redeem } from '../support/resets.ts';
 import { sql } from '../support/sql.ts';
+import { twoReplicas } from '../support/two-replicas.ts';
 
 /**
  * Taking mails and redeeming their tokens against what withdraws them: each pair meets at the lock of the user's row, in
@@ -88,7 +89,7 @@ async function inOrder<One, Other>(
 }
 
 test('mails and what withdraws them', async (t) => {
-  const target = await buildTestApp(t, { env: { EMAIL_VERIFICATION: 'true', DATABASE_TIMEOUT: '30000' } });
+  const target = await twoReplicas(t, { EMAIL_VERIFICATION: 'true', DATABASE_TIMEOUT: '30000' });
   const { databaseUrl } = target;
   const clients = { locks: await aClient(t, databaseUrl), watch: await aClient(t, databaseUrl) };
   const [mailer, second] = [await aMailer(target), await aMailer(target, 'second mailer')];

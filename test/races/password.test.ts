@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { disableAccount } from '../support/accounts.ts';
-import { buildTestApp, type TestApp } from '../support/app.ts';
+import type { TestApp } from '../support/app.ts';
 import { aClient, begun } from '../support/begun.ts';
 import {
   anAccount,
@@ -17,6 +17,7 @@ import { redisMissing, testRedis } from '../support/redis.ts';
 import { aReset, redeem } from '../support/resets.ts';
 import { sql } from '../support/sql.ts';
 import { until } from '../support/until.ts';
+import { twoReplicas } from '../support/two-replicas.ts';
 
 /**
  * Changes of a password against everything that could keep or bring a token: each pair meets at the lock of the user's
@@ -121,7 +122,7 @@ const PAIRS: [one: Name, other: Name, left: Record<string, Left>][] = [
 
 test('a changed password leaves no token of before', { skip: redisMissing }, async (t) => {
   const { url, prefix } = testRedis(t);
-  const target = await buildTestApp(t, { env: { REDIS_URL: url, REDIS_PREFIX: prefix } });
+  const target = await twoReplicas(t, { REDIS_URL: url, REDIS_PREFIX: prefix });
   const locks = await aClient(t, target.databaseUrl);
   const watch = await aClient(t, target.databaseUrl);
 

@@ -13,7 +13,7 @@ export async function withAccounts<Result>(
 ): Promise<Result> {
   const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000, observe: null });
   try {
-    return await work(makeAccountStore(postgres.prisma, () => []));
+    return await work(makeAccountStore(postgres, () => []));
   } finally {
     await postgres.close();
   }

@@ -181,10 +181,11 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
           .slice(0, limit),
       ),
 
-    pending: (limit, userId) =>
+    pending: (limit, userId, after = 0) =>
       promised(() =>
         [...records.values()]
-          .filter((record) => pending.has(record.id) && (userId === undefined || record.userId === userId))
+          .filter(({ id }) => pending.has(id) && id > after)
+          .filter((record) => userId === undefined || record.userId === userId)
           .slice(0, limit)
           .map(keyOf),
       ),

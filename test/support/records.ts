@@ -18,7 +18,7 @@ export async function testRecords(t: Test) {
   const { url } = await testDatabase(t);
   const postgres = openPostgres(t, { url, pool: 4 });
   const { prisma } = postgres;
-  const users = makeUserStore(prisma);
+  const users = makeUserStore(postgres);
   const tokens = makeTokenStore(postgres, LIFETIMES);
 
   return {

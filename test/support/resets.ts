@@ -14,7 +14,7 @@ export async function aReset(databaseUrl: string, userId: number, ttl = 1800): P
   const token = newResetToken(randomBytes);
   const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000, observe: null });
   try {
-    const issued = await issueReset(postgres.prisma, { id: userId }, hashOneTimeToken(token), ttl);
+    const issued = await issueReset(postgres, { id: userId }, hashOneTimeToken(token), ttl);
     if (!issued) throw new Error(`there is no user ${userId}`);
   } finally {
     await postgres.close();

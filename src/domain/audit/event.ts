@@ -1,7 +1,7 @@
 import Type, { type Static, type TObject, type TProperties } from 'typebox';
 import { COMMAND_KIND, WARNING_COMMAND_KIND, type Kind } from './kind.ts';
 import { MAIL_KINDS } from '../mail-kinds.ts';
-import { LOGIN_REFUSALS, RATE_LIMITS } from '../refusal-reasons.ts';
+import { COUNTED_LIMITS, LOGIN_REFUSALS } from '../refusal-reasons.ts';
 import { SECOND_STEPS } from '../second-step.ts';
 import { SCOPE_MAX_LENGTH } from '../scopes.ts';
 import type { Sourced } from './source.ts';
@@ -263,7 +263,7 @@ export const EVENTS = {
       ...NAMED,
       limit: OneOf(
         'Which limit; `llt` is MAX_LLT_PER_USER, `llt_budget` RATE_LIMIT_LLT, `llt_network` RATE_LIMIT_LLT_NETWORK',
-        ['llt', ...RATE_LIMITS],
+        ['llt', ...COUNTED_LIMITS],
       ),
       windowSeconds: Count('Length of the window', 900),
       network: Type.Optional(

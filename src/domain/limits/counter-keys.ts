@@ -1,7 +1,7 @@
 import type { RATE_LIMITS, SlotLimit } from '../refusal-reasons.ts';
 import type { Allowance } from './ports.ts';
 
-type LimitInRedis = Exclude<(typeof RATE_LIMITS)[number], 'mails'>;
+type LimitInRedis = Exclude<(typeof RATE_LIMITS)[number], 'mails' | 'lane'>;
 
 /**
  * By what each limit counts. A caller who can renew the key of a counter gets new tries, and a new key in Redis, each

@@ -1,8 +1,8 @@
 import type { Clock, Timers } from '../clock.ts';
 import { AuthError } from '../errors.ts';
+import { makeFifo, makeRoundRobin } from '../limits/fair-queue.ts';
 import type { Observe } from '../metrics/observe.ts';
 import type { HashRejection } from '../metrics/outcomes.ts';
-import { makeFifo, makeRoundRobin } from './fair-queue.ts';
 
 export interface BulkheadOptions {
   /** How many run at once. */

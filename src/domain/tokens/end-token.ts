@@ -64,9 +64,10 @@ export function makeEndToken({ revoke, revokeByCaller, audit }: EndTokenPorts) {
       { userId, tokenId, type }: TokenIdentity & { type: TokenType },
       from: Sourced,
     ): Promise<void> {
-      await revoke(userId, tokenId, recordType(type), () => {
+      const onRecorded = () => {
         audit({ event: 'token.revoked_by_client', userId, tokenId, serviceId }, from);
-      });
+      };
+      await revoke(userId, tokenId, recordType(type), onRecorded, 'service');
     },
   };
 }

@@ -22,17 +22,17 @@ const PAGE = 1000;
 export function makeFinishEndings({ tokenStates, feed, revocations }: FinishEndingsPorts) {
   /** @param before no token of the user up to this id is good; 0 if one may be. @throws AuthError `unavailable` */
   return async function finishEndings(userId: number, before: number): Promise<void> {
-    for (;;) {
-      const page = await revocations.pending(PAGE, userId);
+    for (let after = 0; ;) {
+      const page = await revocations.pending(PAGE, userId, after);
       await tokenStates.revoke(...page);
       const covered = page.filter(({ tokenId }) => tokenId <= before);
       if (covered.length > 0) await feed.publishUser({ userId, before }, covered);
       await feed.publish(page);
-      const settled = revocations.settle(page.map(({ tokenId }) => tokenId));
       // If it fails, the sweep settles them: all that the request promises is done.
-      if (page.length < PAGE) return settled.catch(ignoreOutage);
-      // The next page would be the same.
-      await settled;
+      await revocations.settle(page.map(({ tokenId }) => tokenId)).catch(ignoreOutage);
+      const last = page.at(-1);
+      if (page.length < PAGE || !last) return;
+      after = last.tokenId;
     }
   };
 }

@@ -1,4 +1,5 @@
 import type { AuthError } from '../errors.ts';
+import type { LaneTurn } from '../limits/lanes.ts';
 import type { CallerKey, TokenKey } from '../principal.ts';
 import type { UserChange, UserMark } from '../feed/ports.ts';
 import type { User } from '../user.ts';
@@ -90,7 +91,10 @@ export interface SessionConditions {
   proof: FactorProof | null;
 }
 
-/** The durable token records. Every method fails with AuthError('unavailable') when the database is away. */
+/**
+ * The durable token records. Every method fails with AuthError('unavailable') when the database is away, and each that
+ * takes a lock takes its turn in the lane of the user (limits/lanes.ts), and may fail with its `rate_limited`.
+ */
 export interface TokenStore {
   /**
    * Adds a session under a lock on the user's row. The same transaction revokes the least recently used sessions beyond
@@ -122,6 +126,7 @@ export interface TokenStore {
    * does not change.
    * @param type only a record of this type.
    * @param reason `logout` by default. Theft has its own method.
+   * @param turn that of the token by default.
    * @returns null if this user has no such record.
    */
   revoke(
@@ -130,6 +135,7 @@ export interface TokenStore {
     at: number,
     type?: TokenRecord['type'],
     reason?: Exclude<EndReason, 'reuse'>,
+    turn?: LaneTurn,
   ): Promise<Revoked | null>;
 
   /**
@@ -223,13 +229,19 @@ export interface SettledPage {
 
 /** The outbox of revocations: one commit revokes a record and marks it pending. Its tombstone clears the mark. */
 export interface RevocationStore {
-  /** Tokens whose tombstone is not confirmed; of one user, or of all. */
-  pending(limit: number, userId?: number): Promise<TokenKey[]>;
+  /**
+   * Tokens whose tombstone is not confirmed, in the order of ids; of one user, or of all.
+   * @param after only greater ids. The next page begins there, because `settle` may have left some of this one.
+   */
+  pending(limit: number, userId?: number, after?: number): Promise<TokenKey[]>;
 
   /** Those of the users who are disabled, and so have no good token, each with the user's newest token. */
   marksOf(userIds: readonly number[]): Promise<UserMark[]>;
 
-  /** Records that the tombstones have just been set, and clears the marks. */
+  /**
+   * Records that the tombstones have just been set, and clears the marks. It waits for no lock: the mark of a row that
+   * another transaction holds stays, and the sweep clears it.
+   */
   settle(tokenIds: readonly number[]): Promise<void>;
 
   /**

@@ -72,12 +72,14 @@ export function makeRevocations({ revocations, tokenStates, feed, users, clock }
      */
     async sweep(): Promise<void> {
       let page: TokenKey[];
+      let after = 0;
       do {
-        page = await revocations.pending(PAGE);
+        page = await revocations.pending(PAGE, undefined, after);
         found = page.length;
         await tokenStates.revokeAll(page);
         await publish(page);
         await revocations.settle(page.map(({ tokenId }) => tokenId));
+        after = page.at(-1)?.tokenId ?? after;
       } while (page.length === PAGE);
     },
 

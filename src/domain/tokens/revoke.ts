@@ -2,6 +2,7 @@ import type { TokenKey } from '../principal.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { BoundedQueue, BoundedQueues } from '../limits/bounded.ts';
+import type { LaneTurn } from '../limits/lanes.ts';
 import type { TokenStateStore } from './token-state-store.ts';
 import type { Revocation, RevocationStore, Revoked, TokenStore } from './ports.ts';
 import type { TokenRecord } from './token-record.ts';
@@ -27,6 +28,8 @@ interface RevokePorts {
 interface Waiting extends Revocation {
   /** By Clock.monotonic. */
   since: number;
+  /** In the lane of the account, if it has to wait for the row. */
+  turn: LaneTurn;
   onRecorded: OnRecorded | undefined;
   /** Both once a commit has taken it. */
   resolve: (isKnown: boolean) => void;
@@ -75,7 +78,7 @@ export function makeRevokeTokens(ports: RevokePorts) {
   const unsettled = boundedQueue<number, number>({ queue: 'marks', most: MAX_MARKS, patience: null });
   let settling: Promise<void> | null = null;
 
-  function request(revocation: Revocation, onRecorded: OnRecorded | undefined): Promise<boolean> {
+  function request(revocation: Revocation & Pick<Waiting, 'turn' | 'onRecorded'>): Promise<boolean> {
     return new Promise((resolve, reject) => {
       const answer =
         <Value>(tell: (value: Value) => void) =>
@@ -86,7 +89,6 @@ export function makeRevokeTokens(ports: RevokePorts) {
       enqueue({
         ...revocation,
         since: clock.monotonic(),
-        onRecorded,
         resolve: answer(resolve),
         reject: answer(reject),
         giveUp: () => {
@@ -139,10 +141,10 @@ export function makeRevokeTokens(ports: RevokePorts) {
 
   /** A row that is held for long: no other request waits for it. */
   async function revokeAlone(each: Waiting): Promise<void> {
-    const { key, caller, type, resolve, reject } = each;
+    const { key, caller, type, turn, resolve, reject } = each;
     try {
       const outcome = await (caller === null
-        ? tokens.revoke(key.userId, key.tokenId, clock.now(), type)
+        ? tokens.revoke(key.userId, key.tokenId, clock.now(), type, 'logout', turn)
         : tokens.revokeByCaller({ userId: key.userId, tokenId: caller }, key.tokenId, clock.now(), type));
       if (outcome === null) resolve(false);
       else await complete([{ each, outcome }]);
@@ -188,21 +190,35 @@ export function makeRevokeTokens(ports: RevokePorts) {
   return {
     /**
      * For owners who present this very token, and for registered services.
-     * @returns false when the user has no such token. @throws AuthError `unavailable`
+     * @param turn that of the token by default.
+     * @returns false when the user has no such token. @throws AuthError `rate_limited`, `unavailable`
      */
-    revoke: (userId: number, tokenId: number, type?: TokenRecord['type'], onRecorded?: OnRecorded) =>
-      request({ key: { userId, tokenId }, caller: null, type }, onRecorded),
+    revoke: (
+      userId: number,
+      tokenId: number,
+      type?: TokenRecord['type'],
+      onRecorded?: OnRecorded,
+      turn: LaneTurn = { token: tokenId },
+    ) => request({ key: { userId, tokenId }, caller: null, type, turn, onRecorded }),
 
     /**
      * For an owner who presents another token, which must still be good at this moment.
-     * @returns as `revoke`. @throws AuthError `invalid_token` (the caller's token has ended meanwhile), `unavailable`
+     * @returns as `revoke`. @throws AuthError `invalid_token` (the caller's token has ended meanwhile), `rate_limited`,
+     * `unavailable`
      */
     revokeByCaller: (
       caller: TokenKey,
       tokenId: number,
       type?: TokenRecord['type'],
       onRecorded?: OnRecorded,
-    ) => request({ key: { userId: caller.userId, tokenId }, caller: caller.tokenId, type }, onRecorded),
+    ) =>
+      request({
+        key: { userId: caller.userId, tokenId },
+        caller: caller.tokenId,
+        type,
+        turn: { token: caller.tokenId },
+        onRecorded,
+      }),
 
     /** Resolves once no mark waits to be settled. */
     settled: async () => {

@@ -5,7 +5,7 @@ import { fieldError, parseLoginName, parseTry, type LoginName } from '../identif
 import type { BoundedQueue, BoundedQueues } from '../limits/bounded.ts';
 import type { Budget } from '../limits/budget.ts';
 import type { Turn } from '../passwords/bulkhead.ts';
-import { makeFifo, makeRoundRobin } from '../passwords/fair-queue.ts';
+import { makeFifo, makeRoundRobin } from '../limits/fair-queue.ts';
 import type { MailStore } from './wanted-mail.ts';
 
 /** Requests that wait for their look-up. */

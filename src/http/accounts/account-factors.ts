@@ -28,6 +28,7 @@ const listSchema = operation({
 
 const removeSchema = operation({
   ...common,
+  refuses: ['user_unknown', 'rate_limited'],
   operationId: 'removeUserFactors',
   summary: 'Remove all second factors of an account, and log it out on all devices.',
   description:

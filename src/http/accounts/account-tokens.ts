@@ -34,6 +34,7 @@ const listSchema = operation({
 
 const endSchema = operation({
   ...common,
+  refuses: ['user_unknown', 'rate_limited'],
   operationId: 'endUserTokens',
   summary: 'Log a user out on all devices.',
   description:
@@ -45,6 +46,7 @@ const endSchema = operation({
 
 const resetSchema = operation({
   ...common,
+  refuses: ['user_unknown', 'rate_limited'],
   operationId: 'createPasswordReset',
   summary: 'Make a reset token, with which the user sets a new password.',
   description:

@@ -147,7 +147,7 @@ const changeSchema = operation({
   summary: 'Change, disable or enable an account.',
   description:
     'What you leave out stays as it is. `disabled: true` ends every session and long-lived token of the user, and `false` lets the user log in again. `roles` replaces all roles, and `external_id: null` removes the external id. A new e-mail address, or another spelling of the stored one, is not verified unless `email_verified: true` comes with it. That always needs `email`: a new address, or exactly the stored one. Disabling and a new address make a reset token invalid. When the change is answered, verify and introspection know it. You may repeat the request. It needs the right `users.write`.',
-  refuses: ['username_taken', 'email_taken', 'external_id_taken', 'user_unknown'],
+  refuses: ['username_taken', 'email_taken', 'external_id_taken', 'user_unknown', 'rate_limited'],
   params: AccountParams,
   body: closedBody('UserChange', {
     name: Type.Optional(Name),
@@ -167,7 +167,7 @@ const deleteSchema = operation({
   summary: 'Delete an account.',
   description:
     'Ends all its tokens and erases its names, e-mail address, external id, password, second factors, roles, known devices and the names of its devices at once, which cannot be undone. For `DELETED_NAME_GRACE` (30 days), no other account gets the names. It needs the right `users.write`.',
-  refuses: ['user_unknown'],
+  refuses: ['user_unknown', 'rate_limited'],
   params: AccountParams,
   response: { 200: MessageSchema },
 });

@@ -20,7 +20,7 @@ const schema = operation({
     'Ends the session of the access token that you send, so its refresh token ends too. With `id`, it ends another session or long-lived token of the same user instead. Any unexpired access token of the session will do, even one that a refresh has replaced. You may repeat the request, because a token that has ended already is 200 again. A long-lived token may end only itself, and so may a limited token, which can do nothing else at Latchkey.',
   tags: ['Logout'],
   security: [{ bearerAuth: [] }],
-  refuses: ['token_unknown', 'token_not_allowed'],
+  refuses: ['token_unknown', 'token_not_allowed', 'rate_limited'],
   querystring: Type.Object({ id: Type.Optional(IdText) }, { additionalProperties: false }),
   response: { 200: MessageSchema },
 });

@@ -62,7 +62,7 @@ const deleteSchema = operation({
     'Latchkey refuses it from then on. You may repeat the request, because a token that was deleted before is 200 again. A long-lived token may delete only itself.',
   tags: ['Long-lived tokens'],
   security: [{ bearerAuth: [] }],
-  refuses: ['token_unknown', 'token_not_allowed'],
+  refuses: ['token_unknown', 'token_not_allowed', 'rate_limited'],
   params: Type.Object({ id: IdText }),
   querystring: Type.Object({}, { additionalProperties: false }),
   response: { 200: MessageSchema },

@@ -19,7 +19,7 @@ const schema = operation({
     'A valid signature is enough, so the token may have expired or been superseded. An invalid token, or one that has ended, is 200 too. So is a token that was exchanged for an audience, on which the request has no effect. It needs the right `revoke`.',
   tags: ['Registered services'],
   security: BY_SERVICE,
-  refuses: [],
+  refuses: ['rate_limited'],
   consumes: ['application/x-www-form-urlencoded'],
   body: TokenForm,
   answers: { 200: { description: 'The token is not good any more. There is no body.' } },

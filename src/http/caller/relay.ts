@@ -17,7 +17,8 @@ const EFFECTS: Partial<Record<ErrorCode, string>> = {
 /** What a refusal adds to its detail if a relay is a cause of it; null if none is. */
 export function relayHint(code: ErrorCode, request: FastifyRequest): string | null {
   const effect = EFFECTS[code];
-  if (effect === undefined || !isHiddenByRelay(request)) return null;
+  // A lane is of one account, from wherever it is asked.
+  if (effect === undefined || request.refusalReason === 'lane' || !isHiddenByRelay(request)) return null;
   const cause = request.headers['x-forwarded-for'] === undefined ? WITHOUT_HEADER : UNLISTED;
   return `${cause} ${effect}`;
 }

@@ -147,7 +147,7 @@ const endSchema = operation({
     'Ends every session, long-lived token and limited token of the user, for example after a device was lost. With `keep=current`, the session that asks stays. You may repeat the request with the same token until the user logs in again. A long-lived token may not do this.',
   tags: ['Logout'],
   security: [{ bearerAuth: [] }],
-  refuses: ['token_not_allowed'],
+  refuses: ['token_not_allowed', 'rate_limited'],
   querystring: Type.Object(
     {
       keep: Type.Optional(Type.Literal('current', { description: 'Keeps the session that asks' })),

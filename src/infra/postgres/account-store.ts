@@ -1,6 +1,5 @@
 import type { UserStatus } from '../../domain/feed/ports.ts';
 import { givenAddress, storedAddress } from '../../domain/address.ts';
-import type { AccountKey } from '../../domain/identifiers.ts';
 import { endsAll, type Account, type AccountStore } from '../../domain/users/account.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import type { WantedNames } from '../../domain/users/taken.ts';
@@ -11,12 +10,15 @@ import {
   type Token as TokenRow,
   type User as UserRow,
 } from '../../generated/prisma/client.ts';
+import type { AccountTransaction } from './account-transaction.ts';
 import { changeRow } from './change-user.ts';
+import type { Postgres } from './client.ts';
 import { endTokens } from './ended-tokens.ts';
 import { mapDatabaseErrors, onPrimary } from './errors.ts';
 import { voidReset } from './password-resets.ts';
 import {
   findTaken,
+  inLaneOf,
   newNamesOf,
   requireFree,
   requireStillFree,
@@ -141,10 +143,11 @@ export type ExportedAccount = Omit<ExportedRow, Converted> &
  * @param wantsProof whether a new address wants a mail that proves it. False where no address changes.
  */
 export function makeAccountStore(
-  prisma: PrismaClient,
+  postgres: Pick<Postgres, 'prisma' | 'inLane'>,
   reserved: ReservedHashes,
   wantsProof = false,
 ): AccountStore {
+  const { prisma } = postgres;
   return {
     find: (key) =>
       mapDatabaseErrors(async () => {
@@ -208,8 +211,8 @@ export function makeAccountStore(
       let wanted: [names: WantedNames, id: bigint] = [{}, 0n];
       return writeNames(
         () =>
-          prisma.$transaction(async (tx) => {
-            const before = await lockAccount(tx, key);
+          inLaneOf(postgres, key, async (tx, isIt) => {
+            const before = await lockAccount(tx, isIt);
             if (!before) return null;
             const names = newNamesOf(changes, before);
             wanted = [names, before.id];
@@ -235,8 +238,8 @@ export function makeAccountStore(
 
     delete: (key, at, { grace, hashes }) =>
       mapDatabaseErrors(() =>
-        prisma.$transaction(async (tx) => {
-          const found = await lockAccount(tx, key);
+        inLaneOf(postgres, key, async (tx, isIt) => {
+          const found = await lockAccount(tx, isIt);
           if (!found) return null;
           const { id, username } = found;
           const names = { username, email: givenAddress(found) };
@@ -279,9 +282,8 @@ export function makeAccountStore(
 }
 
 /** Locks an account's row until the transaction ends: a login, or another change, waits for it. */
-async function lockAccount(tx: Prisma.TransactionClient, key: AccountKey): Promise<UserRow | null> {
-  const [row] = await tx.$queryRaw<{ id: bigint }[]>`
-    SELECT id FROM users WHERE ${await whereAccount(tx, key)} FOR UPDATE`;
+async function lockAccount(tx: AccountTransaction, isIt: Prisma.Sql): Promise<UserRow | null> {
+  const [row] = await tx.$queryRaw<{ id: bigint }[]>`SELECT id FROM users WHERE ${isIt} FOR UPDATE`;
   return row ? tx.user.findUniqueOrThrow({ where: { id: row.id } }) : null;
 }
 

@@ -3,6 +3,7 @@ import type { CallerKey } from '../../domain/principal.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { User } from '../../domain/user.ts';
 import { Prisma, type User as UserRow } from '../../generated/prisma/client.ts';
+import type { AccountTransaction } from './account-transaction.ts';
 import { SERVED_COLUMNS, toUser } from './rows.ts';
 
 /**
@@ -10,7 +11,7 @@ import { SERVED_COLUMNS, toUser } from './rows.ts';
  * limits hold when logins race, and no login succeeds while the account is being disabled.
  * @returns null if there is no such user.
  */
-export async function lockUser(tx: Prisma.TransactionClient, userId: number): Promise<LockedUser | null> {
+export async function lockUser(tx: AccountTransaction, userId: number): Promise<LockedUser | null> {
   const [row] = await tx.$queryRaw<UserRow[]>`
     SELECT ${SERVED_COLUMNS}, password_version AS "passwordVersion", enabled_at AS "enabledAt",
       factor_since AS "factorSince"
@@ -49,7 +50,7 @@ export function requireActive(locked: LockedUser | null): asserts locked {
  * @throws AuthError `invalid_token`, `login_too_old`
  */
 export async function lockCaller(
-  tx: Prisma.TransactionClient,
+  tx: AccountTransaction,
   caller: CallerKey,
   targets: readonly number[] = [],
 ): Promise<LockedUser> {

@@ -3,6 +3,7 @@ import { AuthError, type FieldProblem } from '../../domain/errors.ts';
 import type { AccountChanges } from '../../domain/users/account.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import { Prisma, type User as UserRow } from '../../generated/prisma/client.ts';
+import type { AccountTransaction } from './account-transaction.ts';
 import { voidReset } from './password-resets.ts';
 import { wantMail } from './wanted-mails.ts';
 import { ACCOUNT_COLUMNS, assign, GIVEN_ADDRESS, USER_COLUMNS, type AccountRow } from './rows.ts';
@@ -19,7 +20,7 @@ type Values = Required<AccountChanges>;
  * @throws AuthError `validation_failed` if the change marks the address as verified without naming it exactly
  */
 export async function changeRow(
-  tx: Prisma.TransactionClient,
+  tx: AccountTransaction,
   before: UserRow,
   changes: AccountChanges,
   wantsProof: boolean,

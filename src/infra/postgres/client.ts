@@ -1,5 +1,6 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
+import { makeInLane, type InLane } from './account-transaction.ts';
 import { certificateEnd } from '../tls/peer-certificate.ts';
 import type { Tracer } from '../../telemetry/tracer.ts';
 import { PrismaClient } from '../../generated/prisma/client.ts';
@@ -20,7 +21,7 @@ export interface PostgresOptions {
   ca?: string | undefined;
   /** DATABASE_POOL: connections of this replica. */
   pool: number;
-  /** Time limit of a statement, and of a wait for a connection, in milliseconds. */
+  /** Time limit of a statement, and of a wait for a connection or for a turn in a lane, in milliseconds. */
   timeout: number;
   /** Greatest age of a connection, in seconds. */
   lifetime?: number;
@@ -43,6 +44,8 @@ const PROBE_TIMEOUT = 1000;
 export interface Postgres {
   prisma: PrismaClient;
   pool: pg.Pool;
+  /** For what waits for the rows of an account. */
+  inLane: InLane;
   /** For what is read or ended often. */
   run: RunPrepared;
   /** A separate connection for probes, so that they succeed even if the pool is full. */
@@ -110,6 +113,7 @@ export function makePostgres(options: PostgresOptions): Postgres {
   return {
     prisma,
     pool,
+    inLane: makeInLane(prisma, timeout),
     run: makeRunPrepared(pool),
     probe,
     certificateEnd: () => certificate,

@@ -9,6 +9,7 @@ import type { Ending, TokenStore } from '../../domain/tokens/ports.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { Lifetimes } from '../../domain/tokens/claims.ts';
 import { Prisma, type PrismaClient, type Token as TokenRow } from '../../generated/prisma/client.ts';
+import type { AccountTransaction } from './account-transaction.ts';
 import { CALLER_COLUMNS, lockUser, requireActive, requireLive, type CallerRow } from './caller-lock.ts';
 import { IS_STANDBY, onPrimary, refuseStandby } from './errors.ts';
 import { prepare, type RunPrepared } from './prepared.ts';
@@ -23,7 +24,7 @@ const COLUMNS = Prisma.sql`${RECORDED_COLUMNS}, end_reason AS "endReason"`;
  * waited for. That one locks the caller's row and the rows to end in the order of ids, as write-behind does.
  */
 export async function endTokens(
-  tx: Prisma.TransactionClient,
+  tx: AccountTransaction,
   userId: number,
   { at, reason, usedSince, caller, keepsCaller, keepsLongLived = false }: Ending,
 ): Promise<{ ended: TokenRecord[]; before: number | null }> {
@@ -55,7 +56,7 @@ export async function endTokens(
  * @returns those that this call has ended, in the order of ids.
  */
 export async function endRows(
-  tx: Prisma.TransactionClient,
+  tx: AccountTransaction,
   which: Prisma.Sql,
   { at, reason }: { at: number; reason: EndReason },
 ): Promise<TokenRecord[]> {

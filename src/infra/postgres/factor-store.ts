@@ -3,12 +3,14 @@ import { TOTP_NAME, type FactorType } from '../../domain/factors/factor.ts';
 import type { FactorCaller, FactorStore, SecondStepAccount, TotpRecord } from '../../domain/factors/ports.ts';
 import type { FactorProof } from '../../domain/tokens/ports.ts';
 import { endsAll } from '../../domain/users/account.ts';
-import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
+import { Prisma } from '../../generated/prisma/client.ts';
+import type { AccountTransaction } from './account-transaction.ts';
 import { lockCaller, type LockedUser } from './caller-lock.ts';
+import type { Postgres } from './client.ts';
 import { endTokens } from './ended-tokens.ts';
 import { mapDatabaseErrors, onPrimary, readPrimary } from './errors.ts';
 import { FACTOR_CALLERS } from './known-devices.ts';
-import { whereAccount } from './names.ts';
+import { inLaneOf } from './names.ts';
 
 interface AccountRow {
   id: bigint;
@@ -26,7 +28,8 @@ interface AccountRow {
 type UnconfirmedRow = Pick<AccountRow, 'id' | 'keyId' | 'secret' | 'lastStep'>;
 
 /** The second factors in PostgreSQL. */
-export function makeFactorStore(prisma: PrismaClient): FactorStore {
+export function makeFactorStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>): FactorStore {
+  const { prisma, inLane } = postgres;
   return {
     findAccount: (userId) =>
       mapDatabaseErrors(async () => {
@@ -68,7 +71,7 @@ export function makeFactorStore(prisma: PrismaClient): FactorStore {
 
     setUp: (caller, { sealed, createdAt, passwordVersion }) =>
       mapDatabaseErrors(() =>
-        prisma.$transaction(async (tx) => {
+        inLane(caller.userId, 'proof', async (tx) => {
           await lockProven(tx, caller, passwordVersion);
           const userId = BigInt(caller.userId);
           await tx.factor.deleteMany({ where: { userId, confirmedAt: null } });
@@ -101,7 +104,7 @@ export function makeFactorStore(prisma: PrismaClient): FactorStore {
 
     confirm: (caller, { factorId, step, at, codeHashes }) =>
       mapDatabaseErrors(() =>
-        prisma.$transaction(async (tx) => {
+        inLane(caller.userId, 'proof', async (tx) => {
           const { factorSince } = await lockProven(tx, caller);
           const [id, userId] = [BigInt(factorId), BigInt(caller.userId)];
           const mine = { id, userId, sessionId: BigInt(caller.tokenId), confirmedAt: null };
@@ -120,7 +123,7 @@ export function makeFactorStore(prisma: PrismaClient): FactorStore {
 
     replaceCodes: (caller, { codeHashes, passwordVersion }) =>
       mapDatabaseErrors(() =>
-        prisma.$transaction(async (tx) => {
+        inLane(caller.userId, 'proof', async (tx) => {
           const { factorSince } = await lockProven(tx, caller, passwordVersion);
           const hasFactor = factorSince !== null;
           if (hasFactor) await writeCodes(tx, BigInt(caller.userId), codeHashes);
@@ -130,7 +133,7 @@ export function makeFactorStore(prisma: PrismaClient): FactorStore {
 
     remove: (caller, { id, passwordVersion }) =>
       mapDatabaseErrors(() =>
-        prisma.$transaction(async (tx) => {
+        inLane(caller.userId, 'proof', async (tx) => {
           await lockProven(tx, caller, passwordVersion);
           const confirmed = { userId: BigInt(caller.userId), confirmedAt: { not: null } };
           const { count } = await tx.factor.deleteMany({ where: { ...confirmed, id: BigInt(id) } });
@@ -143,9 +146,9 @@ export function makeFactorStore(prisma: PrismaClient): FactorStore {
 
     removeAll: (key, at) =>
       mapDatabaseErrors(() =>
-        prisma.$transaction(async (tx) => {
+        inLaneOf(postgres, key, async (tx, isIt) => {
           const [user] = await tx.$queryRaw<{ id: bigint }[]>`
-            SELECT id FROM users WHERE ${await whereAccount(tx, key)} FOR NO KEY UPDATE`;
+            SELECT id FROM users WHERE ${isIt} FOR NO KEY UPDATE`;
           if (!user) return null;
           const factors = await tx.factor.count({ where: { userId: user.id, confirmedAt: { not: null } } });
           await clearFactors(tx, user.id);
@@ -162,7 +165,7 @@ export function makeFactorStore(prisma: PrismaClient): FactorStore {
  * @throws AuthError `invalid_second_factor` if it was used, or is gone, meanwhile
  */
 export async function useProof(
-  tx: Prisma.TransactionClient,
+  tx: AccountTransaction,
   userId: number,
   proof: FactorProof,
   at: number,
@@ -190,7 +193,7 @@ export async function useProof(
  * @throws AuthError `invalid_token`, `login_too_old`, `invalid_credentials`
  */
 async function lockProven(
-  tx: Prisma.TransactionClient,
+  tx: AccountTransaction,
   caller: FactorCaller,
   passwordVersion?: number,
 ): Promise<LockedUser> {
@@ -203,7 +206,7 @@ async function lockProven(
 }
 
 async function writeCodes(
-  tx: Prisma.TransactionClient,
+  tx: AccountTransaction,
   userId: bigint,
   codeHashes: readonly Uint8Array[],
 ): Promise<void> {
@@ -214,7 +217,7 @@ async function writeCodes(
 }
 
 /** Also one that was only set up. A login is then one step again, and a device has nothing to be known by. */
-async function clearFactors(tx: Prisma.TransactionClient, userId: bigint): Promise<void> {
+async function clearFactors(tx: AccountTransaction, userId: bigint): Promise<void> {
   await tx.user.update({ where: { id: userId }, data: { factorSince: null } });
   await tx.factor.deleteMany({ where: { userId } });
   await tx.recoveryCode.deleteMany({ where: { userId } });

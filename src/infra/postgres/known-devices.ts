@@ -1,5 +1,6 @@
 import type { KnownDeviceStore } from '../../domain/users/known-devices.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
+import type { Postgres } from './client.ts';
 import { mapDatabaseErrors } from './errors.ts';
 
 /** Known devices per user: those with the latest logins. */
@@ -24,16 +25,17 @@ function knownCallers(which: Prisma.Sql): Prisma.Sql {
 }
 
 /** The known devices in PostgreSQL; times by its clock. */
-export function makeKnownDeviceStore(prisma: PrismaClient): KnownDeviceStore {
+export function makeKnownDeviceStore({ inLane }: Pick<Postgres, 'inLane'>): KnownDeviceStore {
   return {
     remember: (userId, client, withFactor) =>
-      mapDatabaseErrors(async () => {
-        const id = BigInt(userId);
-        // Skips an account that is deleted meanwhile, and rows locked by concurrent logins: two logins of one user
-        // must not wait for each other. A login with a factor waits for a removal of the factor, after which no device
-        // is known by it.
-        const lock = withFactor ? Prisma.sql`FOR SHARE` : Prisma.sql`FOR KEY SHARE`;
-        await prisma.$executeRaw`
+      mapDatabaseErrors(() =>
+        inLane(userId, 'proof', async (tx) => {
+          const id = BigInt(userId);
+          // Skips an account that is deleted meanwhile, and rows locked by concurrent logins: two logins of one user
+          // must not wait for each other. A login with a factor waits for a removal of the factor, after which no device
+          // is known by it.
+          const lock = withFactor ? Prisma.sql`FOR SHARE` : Prisma.sql`FOR KEY SHARE`;
+          await tx.$executeRaw`
           WITH noted AS (
             INSERT INTO known_devices (user_id, client, last_login_at, with_factor)
             SELECT id, ${client}, clock_timestamp(), ${withFactor} AND factor_since IS NOT NULL FROM users
@@ -53,7 +55,8 @@ export function makeKnownDeviceStore(prisma: PrismaClient): KnownDeviceStore {
           )
           DELETE FROM known_devices USING surplus
           WHERE known_devices.user_id = ${id} AND known_devices.client = surplus.client`;
-      }),
+        }),
+      ),
   };
 }
 

@@ -9,8 +9,10 @@ import {
   type WantedNames,
 } from '../../domain/users/taken.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
+import type { AccountTransaction } from './account-transaction.ts';
 import { fillAddressKeys } from './address-keys.ts';
-import { duplicateOf, mapDatabaseErrors } from './errors.ts';
+import type { Postgres } from './client.ts';
+import { duplicateOf, mapDatabaseErrors, onPrimary } from './errors.ts';
 
 /** What a duplicate has taken, by the name of its constraint or column. */
 const TAKEN: Readonly<Record<string, UniqueField>> = {
@@ -72,6 +74,29 @@ async function hasAddressAlone(db: RawQueries, key: string): Promise<Prisma.Sql>
   // with, would lock its owner out.
   const isOwn = needsKey(key) ? Prisma.sql`false` : Prisma.sql`email = ${key}`;
   return Prisma.sql`(${hasAddress(key)} AND (${isOwn} OR NOT EXISTS (${others})))`;
+}
+
+/**
+ * Runs a transaction in the lane of the account that a service or an operator names. A first read, without a lock, finds
+ * it.
+ * @param work gets the condition on `users` under which a locking statement finds this account, if the key still names it.
+ * @returns null if there is no such account, as `work` does.
+ * @throws AuthError `unavailable`, and as `Lanes.run`
+ */
+export async function inLaneOf<Result>(
+  { prisma, inLane }: Pick<Postgres, 'prisma' | 'inLane'>,
+  key: AccountKey,
+  work: (tx: AccountTransaction, isIt: Prisma.Sql) => Promise<Result | null>,
+): Promise<Result | null> {
+  const where = await whereAccount(prisma, key);
+  const named: { id: number | bigint }[] =
+    'id' in key
+      ? [key]
+      : await onPrimary<{ id: bigint }>(prisma, Prisma.sql`SELECT id FROM users WHERE ${where}`);
+  const [found] = named;
+  if (!found) return null;
+  const id = Number(found.id);
+  return inLane(id, 'service', (tx) => work(tx, Prisma.sql`(id = ${id} AND ${where})`));
 }
 
 type RawQueries = Pick<Prisma.TransactionClient, '$queryRawUnsafe'>;

@@ -1,9 +1,11 @@
 import type { AccountKey } from '../../domain/identifiers.ts';
 import type { IssuedReset } from '../../domain/passwords/password-store.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
+import type { AccountTransaction } from './account-transaction.ts';
 import { lockUser } from './caller-lock.ts';
-import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
-import { whereAccount } from './names.ts';
+import type { Postgres } from './client.ts';
+import { mapDatabaseErrors, onPrimary } from './errors.ts';
+import { inLaneOf } from './names.ts';
 
 /** A reset token that can be used now, by this database's clock. */
 export const UNEXPIRED = Prisma.sql`expires_at > clock_timestamp()`;
@@ -21,33 +23,34 @@ export async function voidReset(tx: Prisma.TransactionClient, userId: bigint): P
 /** The tables of one-time tokens. */
 type Table = 'password_resets' | 'mailed_resets' | 'email_verifications';
 
-/** As `useToken`, of either kind of reset token. */
-export async function useReset(tx: Prisma.TransactionClient, tokenHash: Uint8Array): Promise<number | null> {
-  return (await useToken(tx, 'password_resets', tokenHash)) ?? useToken(tx, 'mailed_resets', tokenHash);
-}
-
 /**
- * Uses a one-time token up, and locks its user's row before that.
- * @returns the user; null if the token is unknown, used, replaced, voided or expired.
+ * Uses a one-time token up and does what it is for, in one commit. A first read, without a lock, finds its account, whose
+ * lane is then entered. Under the lock of the user's row the token is looked up again.
+ * @param tables of the kinds that it may be of.
+ * @returns null if the token is unknown, used, replaced, voided or expired.
  * @throws AuthError `unavailable` at a standby, which may not have heard of the token yet
  */
-export async function useToken(
-  tx: Prisma.TransactionClient,
-  table: Table,
+export async function withToken<Result>(
+  { prisma, inLane }: Pick<Postgres, 'prisma' | 'inLane'>,
+  tables: readonly Table[],
   tokenHash: Uint8Array,
-): Promise<number | null> {
+  work: (tx: AccountTransaction, userId: number) => Promise<Result>,
+): Promise<Result | null> {
   const token = new Uint8Array(tokenHash);
-  const [{ id }] = refuseStandby(
-    await tx.$queryRaw<{ id: bigint | null; isStandby: boolean }[]>`
-      SELECT ${IS_STANDBY}, found.user_id AS id
-      FROM (SELECT) AS one LEFT JOIN ${Prisma.raw(table)} AS found ON found.token_hash = ${token}`,
+  const owners = tables.map(
+    (table) => Prisma.sql`SELECT user_id AS id FROM ${Prisma.raw(table)} WHERE token_hash = ${token}`,
   );
-  if (id === null) return null;
-  await lockUser(tx, Number(id));
-  // Under the lock: another request may have used, replaced or voided the token.
-  const used = await tx.$executeRaw`
-    DELETE FROM ${Prisma.raw(table)} WHERE token_hash = ${token} AND ${UNEXPIRED}`;
-  return used === 0 ? null : Number(id);
+  const [owner] = await onPrimary<{ id: bigint }>(prisma, Prisma.join(owners, ' UNION ALL '));
+  if (!owner) return null;
+  const userId = Number(owner.id);
+  return inLane(userId, 'proof', async (tx) => {
+    await lockUser(tx, userId);
+    let used = 0;
+    for (const table of tables)
+      used += await tx.$executeRaw`
+        DELETE FROM ${Prisma.raw(table)} WHERE token_hash = ${token} AND user_id = ${userId} AND ${UNEXPIRED}`;
+    return used === 0 ? null : work(tx, userId);
+  });
 }
 
 /**
@@ -78,15 +81,15 @@ export async function replaceTokens(
  * @throws AuthError `unavailable`
  */
 export async function issueReset(
-  prisma: PrismaClient,
+  postgres: Pick<Postgres, 'prisma' | 'inLane'>,
   key: AccountKey,
   tokenHash: Uint8Array,
   ttl: number,
 ): Promise<IssuedReset | null> {
   return mapDatabaseErrors(() =>
-    prisma.$transaction(async (tx) => {
+    inLaneOf(postgres, key, async (tx, isIt) => {
       const [user] = await tx.$queryRaw<{ id: bigint; disabled: boolean }[]>`
-        SELECT id, disabled_at IS NOT NULL AS disabled FROM users WHERE ${await whereAccount(tx, key)} FOR NO KEY UPDATE`;
+        SELECT id, disabled_at IS NOT NULL AS disabled FROM users WHERE ${isIt} FOR NO KEY UPDATE`;
       if (!user) return null;
       const ends = await replaceTokens(tx, 'password_resets', [{ userId: user.id, tokenHash }], ttl);
       return { userId: Number(user.id), expiresAt: ends.get(user.id) ?? 0, disabled: user.disabled };

@@ -1,10 +1,12 @@
 import { AuthError } from '../../domain/errors.ts';
 import type { PasswordStore, ResetAccount } from '../../domain/passwords/password-store.ts';
-import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
+import { Prisma } from '../../generated/prisma/client.ts';
+import type { AccountTransaction } from './account-transaction.ts';
+import type { Postgres } from './client.ts';
 import { endTokens } from './ended-tokens.ts';
 import { mapDatabaseErrors, onPrimary } from './errors.ts';
 import { GIVEN_ADDRESS } from './rows.ts';
-import { RESETS, UNEXPIRED, useReset, voidReset } from './password-resets.ts';
+import { RESETS, UNEXPIRED, voidReset, withToken } from './password-resets.ts';
 
 /** Clears what stands beside a hash of another system. */
 const OWN_HASH = { importedHash: null, importedCost: null };
@@ -12,11 +14,12 @@ const OWN_HASH = { importedHash: null, importedCost: null };
 type FoundReset = Omit<ResetAccount, 'userId'> & { id: bigint };
 
 /** Passwords and reset tokens in PostgreSQL. Every commit locks the user's row before the reset token's. */
-export function makePasswordStore(prisma: PrismaClient): PasswordStore {
+export function makePasswordStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>): PasswordStore {
+  const { prisma, inLane } = postgres;
   return {
     change: (caller, { version, passwordHash, keepsLongLived, ...ending }) =>
       mapDatabaseErrors(() =>
-        prisma.$transaction(async (tx) => {
+        inLane(caller.userId, 'proof', async (tx) => {
           // Locks the user's row and checks the caller before anything else.
           const { ended } = await endTokens(tx, caller.userId, {
             ...ending,
@@ -46,9 +49,7 @@ export function makePasswordStore(prisma: PrismaClient): PasswordStore {
 
     redeem: (tokenHash, { passwordHash, ...ending }) =>
       mapDatabaseErrors(() =>
-        prisma.$transaction(async (tx) => {
-          const userId = await useReset(tx, tokenHash);
-          if (userId === null) return null;
+        withToken(postgres, ['password_resets', 'mailed_resets'], tokenHash, async (tx, userId) => {
           await setPassword(tx, userId, passwordHash);
           const all = { reason: 'password', caller: null, keepsCaller: false } as const;
           return { userId, ...(await endTokens(tx, userId, { ...ending, ...all })) };
@@ -63,7 +64,7 @@ export function makePasswordStore(prisma: PrismaClient): PasswordStore {
  * @returns whether it has changed.
  */
 async function setPassword(
-  tx: Prisma.TransactionClient,
+  tx: AccountTransaction,
   userId: number,
   passwordHash: Uint8Array,
   version?: number,

@@ -8,12 +8,13 @@ import { prepare } from './prepared.ts';
 /** The outbox and the history of revocations. Each query has its own index. */
 export function makeRevocationStore({ prisma, run }: Pick<Postgres, 'prisma' | 'run'>): RevocationStore {
   return {
-    pending: (limit, userId) =>
+    pending: (limit, userId, after = 0) =>
       mapDatabaseErrors(async () => {
         const ofUser = userId === undefined ? Prisma.empty : Prisma.sql`AND user_id = ${BigInt(userId)}`;
         const rows = await prisma.$queryRaw<Listed[]>`
           SELECT ${IS_STANDBY}, id, user_id FROM (SELECT) AS one
-          LEFT JOIN (SELECT id, user_id FROM tokens WHERE pending ${ofUser} LIMIT ${limit}) AS found ON true`;
+          LEFT JOIN (SELECT id, user_id FROM tokens WHERE pending AND id > ${after} ${ofUser}
+            ORDER BY id LIMIT ${limit}) AS found ON true ORDER BY id`;
         return refuseStandby(rows).flatMap(keyOf);
       }),
 
@@ -63,10 +64,10 @@ export const SETTLED_SINCE = prepare(`
     WHERE settled_at >= start.at AND (settled_at, id) > (start.at, $2::bigint)
     ORDER BY settled_at, id LIMIT $4) AS page`);
 
-/** Locks in the order of ids, as every writer of many rows does. */
+/** Skips rows that another transaction holds: requests settle too, and must not wait for them with a connection. */
 const SETTLE = prepare(`
   WITH locked AS MATERIALIZED (
-    SELECT id FROM tokens WHERE id = ANY($1::bigint[]) AND revoked_at IS NOT NULL ORDER BY id FOR NO KEY UPDATE
+    SELECT id FROM tokens WHERE id = ANY($1::bigint[]) AND revoked_at IS NOT NULL FOR NO KEY UPDATE SKIP LOCKED
   )
   UPDATE tokens SET pending = false, settled_at = clock_timestamp() FROM locked WHERE tokens.id = locked.id`);
 

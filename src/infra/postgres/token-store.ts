@@ -13,6 +13,7 @@ import type { Lifetimes } from '../../domain/tokens/claims.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import { Prisma } from '../../generated/prisma/client.ts';
 import { makeBatch } from '../turn.ts';
+import type { AccountTransaction } from './account-transaction.ts';
 import type { Postgres } from './client.ts';
 import { lockCaller, lockUser, requireActive } from './caller-lock.ts';
 import {
@@ -34,7 +35,7 @@ const MOST_LISTED = 32;
 
 /** The token records in PostgreSQL. */
 export function makeTokenStore(
-  { prisma, run }: Pick<Postgres, 'prisma' | 'run'>,
+  { prisma, run, inLane }: Pick<Postgres, 'prisma' | 'run' | 'inLane'>,
   lifetimes: Lifetimes,
 ): TokenStore {
   const openOf = makeBatch<number, OpenToken[]>({
@@ -45,7 +46,7 @@ export function makeTokenStore(
   return {
     addSession: (userId, session, conditions) =>
       mapDatabaseErrors(() =>
-        prisma.$transaction(async (tx) => {
+        inLane(userId, 'proof', async (tx) => {
           const locked = await lockUser(tx, userId);
           if (locked?.user.disabled !== false) return null;
           const { passwordVersion, enabledAt, proof } = conditions;
@@ -65,7 +66,7 @@ export function makeTokenStore(
 
     addLongLived: (userId, token, limit) =>
       mapDatabaseErrors(() =>
-        prisma.$transaction(async (tx) => {
+        inLane(userId, { token: token.createdBy?.sessionId ?? 0 }, async (tx) => {
           const { createdBy } = token;
           if (createdBy) await lockCaller(tx, { ...createdBy, userId, tokenId: createdBy.sessionId });
           else requireActive(await lockUser(tx, userId));
@@ -86,12 +87,14 @@ export function makeTokenStore(
         return row.id === null ? null : { record: toRecord(row), user: userOf(row) };
       }),
 
-    revoke: (userId, id, at, type, reason = 'logout') =>
-      mapDatabaseErrors(() => revokeOne(prisma, { userId, tokenId: id }, { at, type, reason })),
+    revoke: (userId, id, at, type, reason = 'logout', turn = { token: id }) =>
+      mapDatabaseErrors(() =>
+        inLane(userId, turn, (tx) => revokeOne(tx, { userId, tokenId: id }, { at, type, reason })),
+      ),
 
     revokeByCaller: (caller, id, at, type) =>
       mapDatabaseErrors(() =>
-        prisma.$transaction(async (tx) => {
+        inLane(caller.userId, { token: caller.tokenId }, async (tx) => {
           await lockCaller(tx, { ...caller, withFactor: null }, [id]);
           return revokeOne(tx, { userId: caller.userId, tokenId: id }, { at, type, reason: 'logout' });
         }),
@@ -116,10 +119,16 @@ export function makeTokenStore(
       }),
 
     revokeForReuse: (userId, sessionId, at, since) =>
-      mapDatabaseErrors(() => prisma.$transaction((tx) => endStolen(tx, userId, sessionId, at, since))),
+      mapDatabaseErrors(() =>
+        inLane(userId, { token: sessionId }, (tx) => endStolen(tx, userId, sessionId, at, since)),
+      ),
 
     revokeAll: (userId, ending) =>
-      mapDatabaseErrors(() => prisma.$transaction((tx) => endTokens(tx, userId, ending))),
+      mapDatabaseErrors(() =>
+        inLane(userId, ending.caller ? { token: ending.caller.tokenId } : 'service', (tx) =>
+          endTokens(tx, userId, ending),
+        ),
+      ),
 
     list: (userId, usedSince = -1) =>
       mapDatabaseErrors(async () => {
@@ -205,7 +214,7 @@ export function sessionColumns({ name, createdAt, state }: NewSession) {
 }
 
 async function revokeOne(
-  tx: Prisma.TransactionClient,
+  tx: AccountTransaction,
   { userId, tokenId }: TokenKey,
   { at, type, reason }: { at: number; type: TokenRecord['type'] | undefined; reason: EndReason },
 ): Promise<Revoked | null> {
@@ -243,7 +252,7 @@ function longLivedColumns({
  * @returns those that this has ended: a logout may have been first.
  */
 async function makeRoom(
-  tx: Prisma.TransactionClient,
+  tx: AccountTransaction,
   open: readonly OpenToken[],
   { limit, liveSince, createdSince }: SessionConditions,
   at: number,
@@ -278,7 +287,7 @@ interface StolenRow {
  * does.
  */
 async function endStolen(
-  tx: Prisma.TransactionClient,
+  tx: AccountTransaction,
   userId: number,
   sessionId: number,
   at: number,

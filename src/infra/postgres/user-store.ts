@@ -7,6 +7,7 @@ import type { UniqueField, WantedNames } from '../../domain/users/taken.ts';
 import { Prisma, type PrismaClient, type User as UserRow } from '../../generated/prisma/client.ts';
 import { AuthError } from '../../domain/errors.ts';
 import { lockCaller } from './caller-lock.ts';
+import type { Postgres } from './client.ts';
 import { changeRow } from './change-user.ts';
 import { mapDatabaseErrors, onPrimary } from './errors.ts';
 import { KNOWN_CALLERS } from './known-devices.ts';
@@ -30,7 +31,7 @@ import { wantMail } from './wanted-mails.ts';
  * @param wantsProof whether a new address wants a mail that proves it.
  */
 export function makeUserStore(
-  prisma: PrismaClient,
+  { prisma, inLane }: Pick<Postgres, 'prisma' | 'inLane'>,
   reserved: ReservedHashes = () => [],
   wantsProof = false,
 ): UserStore & HashSamples {
@@ -70,15 +71,19 @@ export function makeUserStore(
     change: (caller, names, passwordVersion) =>
       writeNames(
         () =>
-          prisma.$transaction(async (tx) => {
-            await lockCaller(tx, caller);
-            const before = await tx.user.findUniqueOrThrow({ where: { id: BigInt(caller.userId) } });
-            if (passwordVersion !== null && before.passwordVersion !== passwordVersion)
-              throw new AuthError('invalid_credentials', { reason: 'password' });
-            const row = await changeRow(tx, before, names, wantsProof);
-            await requireStillFree(tx, before.id, newNamesOf(names, before), reserved);
-            return { user: toUser(row ?? before), isChanged: row !== null };
-          }),
+          inLane(
+            caller.userId,
+            passwordVersion === null ? { token: caller.tokenId } : 'proof',
+            async (tx) => {
+              await lockCaller(tx, caller);
+              const before = await tx.user.findUniqueOrThrow({ where: { id: BigInt(caller.userId) } });
+              if (passwordVersion !== null && before.passwordVersion !== passwordVersion)
+                throw new AuthError('invalid_credentials', { reason: 'password' });
+              const row = await changeRow(tx, before, names, wantsProof);
+              await requireStillFree(tx, before.id, newNamesOf(names, before), reserved);
+              return { user: toUser(row ?? before), isChanged: row !== null };
+            },
+          ),
         () => takenNow(names, caller.userId),
       ),
 
@@ -115,11 +120,13 @@ export function makeUserStore(
       mapDatabaseErrors(async () => findAccount(prisma, await whereAccount(prisma, { id: userId }))),
 
     replaceHash: (userId, from, to) =>
-      mapDatabaseErrors(async () => {
-        await prisma.$executeRaw`
+      mapDatabaseErrors(() =>
+        inLane(userId, 'proof', async (tx) => {
+          await tx.$executeRaw`
           UPDATE users SET password_hash = ${new Uint8Array(to)}, imported_hash = NULL, imported_cost = NULL
           WHERE id = ${userId} AND ${STORED_HASH} = ${new Uint8Array(from)}`;
-      }),
+        }),
+      ),
 
     // The first 16 bytes of a hash of ours are its algorithm and parameters.
     sampleHashes: (after, count) =>

@@ -7,7 +7,7 @@ import { lockCaller } from './caller-lock.ts';
 import type { Postgres } from './client.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { whereAccount } from './names.ts';
-import { replaceTokens, UNEXPIRED, useToken } from './password-resets.ts';
+import { replaceTokens, UNEXPIRED, withToken } from './password-resets.ts';
 import { ACCOUNT_COLUMNS, GIVEN_ADDRESS, toAccount, type AccountRow } from './rows.ts';
 
 const NOW = Prisma.sql`clock_timestamp()`;
@@ -63,9 +63,10 @@ export async function wantMail(
 
 /** The wanted mails in PostgreSQL. What withdraws them is in a trigger, so that replicas of 1.0.0 do so too. */
 export function makeMailStore(
-  { prisma, probe }: Pick<Postgres, 'prisma' | 'probe'>,
+  postgres: Pick<Postgres, 'prisma' | 'probe' | 'inLane'>,
   ttls: Lifetimes,
 ): MailStore {
+  const { prisma, probe, inLane } = postgres;
   let checking: Promise<void> | null = null;
   return {
     // One at a time for all requests: readiness and the clock's check need that connection too.
@@ -92,7 +93,7 @@ export function makeMailStore(
 
     wantVerification: (caller) =>
       mapDatabaseErrors(() =>
-        prisma.$transaction(async (tx) => {
+        inLane(caller.userId, { token: caller.tokenId }, async (tx) => {
           await lockCaller(tx, { ...caller, withFactor: null });
           const id = BigInt(caller.userId);
           const { emailVerifiedAt } = await tx.user.findUniqueOrThrow({
@@ -161,9 +162,7 @@ export function makeMailStore(
 
     verify: (tokenHash) =>
       mapDatabaseErrors(() =>
-        prisma.$transaction(async (tx) => {
-          const userId = await useToken(tx, 'email_verifications', tokenHash);
-          if (userId === null) return null;
+        withToken(postgres, ['email_verifications'], tokenHash, async (tx, userId) => {
           await tx.$executeRaw`UPDATE users SET email_verified_at = now() WHERE id = ${BigInt(userId)}`;
           return userId;
         }),

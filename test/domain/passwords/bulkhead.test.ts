@@ -6,8 +6,8 @@ import {
   type Share,
   type Turn,
 } from '../../../src/domain/passwords/bulkhead.ts';
-import { someTimers } from '../../support/bounded-queues.ts';
 import { aClock } from '../../support/clock.ts';
+import { someTimers } from '../../support/timers.ts';
 
 const HOME: Turn = ['192.0.2.0/24', '192.0.2.1'];
 const OTHER: Turn = ['192.0.2.0/24', '192.0.2.2'];

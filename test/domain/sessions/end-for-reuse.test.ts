@@ -60,6 +60,16 @@ function aWorld() {
 
 const key = { userId: 7, tokenId: 11 };
 
+test('a theft stays queued if the lane of its account has no room', async (t) => {
+  const { endForReuse, fail, succeed } = aWorld();
+  fail(new AuthError('rate_limited', { reason: 'lane' }));
+  await endForReuse.end(key, 5, NO_REQUEST);
+  t.equal(endForReuse.size(), 1);
+  succeed();
+  await endForReuse.retry();
+  t.equal(endForReuse.size(), 0);
+});
+
 test('a theft that the record cannot store yet stays queued', async (t) => {
   const { endForReuse, asked, succeed } = aWorld();
   await endForReuse.end(key, 5, NO_REQUEST);

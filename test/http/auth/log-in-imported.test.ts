@@ -178,7 +178,7 @@ test('a write to password_hash ends the imported hash, also one that leaves its 
 test('a hash is replaced only if it is the one that was read', async (t) => {
   const databaseUrl = await imported(t);
   const postgres = openPostgres(t, { url: databaseUrl });
-  const users = makeUserStore(postgres.prisma);
+  const users = makeUserStore(postgres);
   const found = await users.findForLogin({ username: 'bcrypt' });
   t.ok(found);
   const read = found?.passwordHash ?? new Uint8Array();
@@ -200,7 +200,7 @@ test('the walk through the stored hashes finds a sample of each imported cost', 
   const databaseUrl = await imported(t);
   const postgres = openPostgres(t, { url: databaseUrl });
   const hasher = makePasswordHasher(COST, 21 * 1024 ** 2);
-  const samples = await makeUserStore(postgres.prisma).sampleHashes(0, 100);
+  const samples = await makeUserStore(postgres).sampleHashes(0, 100);
   const costs = samples.map(({ passwordHash }) => hasher.costOf(passwordHash)).sort();
   t.strictSame(costs, ['argon2id 256/1/1', 'bcrypt 4', 'pbkdf2-sha256 1000']);
 });

@@ -3,6 +3,7 @@ import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import type { Lifetimes } from '../../../src/domain/tokens/claims.ts';
 import type { TokenStore } from '../../../src/domain/tokens/ports.ts';
 import type { Prisma, PrismaClient } from '../../../src/generated/prisma/client.ts';
+import { makeInLane } from '../../../src/infra/postgres/account-transaction.ts';
 import { makeRevocationStore } from '../../../src/infra/postgres/revocation-store.ts';
 import { makeStateWriter } from '../../../src/infra/postgres/state-writer.ts';
 import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
@@ -155,7 +156,10 @@ test('no operation reads a history of 80,000 ended tokens', async (t) => {
       return (await counter(tx)) - before;
     });
   const inStore = (run: (store: TokenStore) => Promise<unknown>) =>
-    readsOf((prisma) => run(makeTokenStore({ prisma, run: inTransaction(prisma) }, LIFETIMES)));
+    readsOf((prisma) => {
+      const inLane = makeInLane(prisma, 1000);
+      return run(makeTokenStore({ prisma, run: inTransaction(prisma), inLane }, LIFETIMES));
+    });
 
   const page = (before?: { endedAt: number; id: number }) =>
     inStore(async (store) => {

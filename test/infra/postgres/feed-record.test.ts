@@ -27,7 +27,7 @@ test('lists revocations that are pending or lately settled, by id', async (t) =>
 
 test('lists users whose status has changed lately, and renewals tell the same', async (t) => {
   const { url, postgres, users, aSession } = await testRecords(t);
-  const accounts = makeAccountStore(postgres.prisma, () => []);
+  const accounts = makeAccountStore(postgres, () => []);
   const set = (id: number, changes: AccountChanges) => accounts.change({ id }, changes, Date.now());
   const aUser = async (...changes: AccountChanges[]) => {
     const { userId } = await aSession();

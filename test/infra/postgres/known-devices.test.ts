@@ -8,7 +8,7 @@ import { sql } from '../../support/sql.ts';
 async function open(t: Test) {
   const records = await testRecords(t);
   const { url, users, postgres } = records;
-  const store = makeKnownDeviceStore(postgres.prisma);
+  const store = makeKnownDeviceStore(postgres);
   const devices = {
     ...store,
     // The times have milliseconds: two logins in one of them have no order.
@@ -101,7 +101,7 @@ test('no device is known by a factor that is removed at the same time', async (t
   const { userId } = await aSession();
   const [removal, watch] = [await aClient(t, url), await aClient(t, url)];
   await sql(url, 'UPDATE users SET factor_since = now()');
-  const store = makeKnownDeviceStore(postgres.prisma);
+  const store = makeKnownDeviceStore(postgres);
   const login = begun(() => store.remember(userId, 'home', true));
   await removal.query('BEGIN');
   await removal.query('UPDATE users SET factor_since = NULL');

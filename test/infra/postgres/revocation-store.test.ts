@@ -1,5 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
-import { onEveryRecords } from '../../support/records.ts';
+import { test } from 'tap';
+import { aClient } from '../../support/begun.ts';
+import { onEveryRecords, testRecords } from '../../support/records.ts';
 import { ROOM } from '../../support/token.ts';
 
 onEveryRecords(
@@ -63,3 +65,16 @@ onEveryRecords(
     t.strictSame((await since({ ago: 60_000 })).keys, [keys[0], keys[1], keys[2]], 'set again');
   },
 );
+
+test('a mark whose row another transaction holds stays, and holds up neither the others nor the next page', async (t) => {
+  const { url, aSession, tokens, revocations } = await testRecords(t);
+  const [held, free] = [await aSession(), await aSession()];
+  for (const { userId, tokenId } of [held, free]) await tokens.revoke(userId, tokenId, 1000);
+  const other = await aClient(t, url);
+  await other.query('BEGIN');
+  await other.query(`SELECT FROM tokens WHERE id = ${held.tokenId} FOR NO KEY UPDATE`);
+  await revocations.settle([held.tokenId, free.tokenId]);
+  t.strictSame(await revocations.pending(10), [held]);
+  t.strictSame(await revocations.pending(10, undefined, held.tokenId), []);
+  await other.query('COMMIT');
+});

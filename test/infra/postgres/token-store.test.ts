@@ -64,7 +64,7 @@ test('a standby or replaced primary is not read, because revoked tokens could re
 test('a standby that has not received a one-time token, account, service or factor yet does not call it wrong', async (t) => {
   const standby = openPostgres(t, { url, timeout: 10_000 });
   await standby.pool.query('SET default_transaction_read_only = on');
-  const passwords = makePasswordStore(standby.prisma);
+  const passwords = makePasswordStore(standby);
   const mails = makeMailStore(standby, { reset: 60, verification: 60 });
   const hash = new Uint8Array(32);
   const ending = { passwordHash: new Uint8Array(96), at: 1, usedSince: -1, keepsLongLived: false };
@@ -72,16 +72,16 @@ test('a standby that has not received a one-time token, account, service or fact
   await t.rejects(passwords.findReset(hash), unavailable);
   await t.rejects(passwords.redeem(hash, ending), unavailable);
   await t.rejects(mails.verify(hash), unavailable);
-  const factors = makeFactorStore(standby.prisma);
+  const factors = makeFactorStore(standby);
   await t.rejects(factors.findUnconfirmed({ userId: 1, tokenId: 1 }), unavailable);
   await t.rejects(factors.list(1), unavailable);
-  const users = makeUserStore(standby.prisma);
+  const users = makeUserStore(standby);
   await t.rejects(users.findForLogin({ username: 'ada' }), unavailable);
   await t.rejects(users.findOwn(1), unavailable);
   const standbyTokens = makeTokenStore(standby, LIFETIMES);
   await t.rejects(standbyTokens.list(1), unavailable);
   await t.rejects(standbyTokens.listEnded(1, { since: 0, now: 1, limit: 9 }, LIFETIMES), unavailable);
-  await t.rejects(makeAccountStore(standby.prisma, () => []).page(0, 9), unavailable);
+  await t.rejects(makeAccountStore(standby, () => []).page(0, 9), unavailable);
   await t.rejects(pageToExport(standby.prisma, 0, 9), unavailable);
   const services = makeServiceStore(standby.prisma);
   await t.rejects(services.list(), unavailable);

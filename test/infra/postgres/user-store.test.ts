@@ -26,7 +26,7 @@ test('a page of stored hashes shows one of each cost, and the scan ends', async 
       values,
     );
   }
-  const store = makeUserStore(postgres.prisma);
+  const store = makeUserStore(postgres);
   const page = async (after: number, count: number) =>
     (await store.sampleHashes(after, count))
       .map(({ userId, passwordHash }) => [userId, passwordHash[7], passwordHash.length] as const)
@@ -41,5 +41,5 @@ test('a page of stored hashes shows one of each cost, and the scan ends', async 
 
 test('an unreachable database is an outage', async (t) => {
   const postgres = openPostgres(t, { url: 'postgres://unknown@127.0.0.1:1/none', timeout: 1000 });
-  await t.rejects(makeUserStore(postgres.prisma).sampleHashes(0, 1), { code: 'unavailable' });
+  await t.rejects(makeUserStore(postgres).sampleHashes(0, 1), { code: 'unavailable' });
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { makeFifo, makeRoundRobin } from '../../../src/domain/passwords/fair-queue.ts';
+import { makeFifo, makeRoundRobin } from '../../../src/domain/limits/fair-queue.ts';
 
 const LEVELS = 3;
 

@@ -1,0 +1,106 @@
+import type { Timers } from '../clock.ts';
+import { AuthError } from '../errors.ts';
+import { makeFifo, makeRoundRobin, type FairQueue } from './fair-queue.ts';
+
+/**
+ * Whose turn a piece of work takes in the lane of an account: that of registered services and operators, that of callers
+ * who have just proved a password, a code or a one-time token, or that of callers who hold no more than a token.
+ */
+export type LaneTurn = 'service' | 'proof' | { token: number };
+
+/** How many wait for each account. */
+export const LANE_PLACES = 32;
+/** Seconds: a full lane is through with its work before that, unless the database is slow. */
+const RETRY_AFTER = 1;
+
+interface Waiting {
+  start: () => void;
+  giveUp: (refusal: AuthError) => void;
+}
+
+export interface Lanes {
+  /**
+   * Runs work on an account once no other work of this process is under way there.
+   * @param work must not enter a lane, which could be one that waits for this one.
+   * @throws AuthError `rate_limited` with the reason `lane` if too many wait already; `unavailable` if the turn does not
+   * come within the patience, since then it is the database that is slow; and the errors of the work
+   */
+  run<Result>(account: number, turn: LaneTurn, work: () => Promise<Result>): Promise<Result>;
+}
+
+/**
+ * A lane for each account, in which one piece of work is under way at a time. Work on one account locks the same rows,
+ * so a second transaction would only wait for the first with a connection in hand: a single account that is changed in
+ * a loop would take all connections of the replica. In the lane it waits without one.
+ *
+ * Services, proofs and tokens take turns, and so do tokens among themselves. So neither the owner's login nor a service
+ * waits for more than one piece of work of a stolen token, however often that is presented. If the lane is full, a newcomer
+ * replaces the newest of the turn, and of its token, that has most.
+ * @param patience milliseconds.
+ */
+export function makeLanes(patience: number, timers: Timers): Lanes {
+  /** What waits, by accounts with work under way. */
+  const lanes = new Map<number, FairQueue<Waiting>>();
+
+  function enter(account: number, turn: LaneTurn): Promise<void> {
+    const waiting = lanes.get(account);
+    if (!waiting) {
+      lanes.set(
+        account,
+        makeRoundRobin(() => makeRoundRobin(() => makeFifo())),
+      );
+      return Promise.resolve();
+    }
+    const path = pathOf(turn);
+    if (waiting.size() >= LANE_PLACES) {
+      const loser = waiting.loserTo(path);
+      if (!loser) return Promise.reject(noRoom());
+      loser.giveUp(noRoom());
+    }
+    return new Promise((resolve, reject) => {
+      const entry: Waiting = {
+        start: () => {
+          timers.clear(timer);
+          resolve();
+        },
+        giveUp: (refusal) => {
+          timers.clear(timer);
+          waiting.remove(path, entry);
+          reject(refusal);
+        },
+      };
+      const timer = timers.set(() => {
+        entry.giveUp(new AuthError('unavailable'));
+      }, patience);
+      waiting.add(path, entry);
+    });
+  }
+
+  /** Hands the lane over, so that no newcomer overtakes what waits. */
+  function leave(account: number): void {
+    // Stryker disable next-line OptionalChaining: an account with work under way has a lane
+    const next = lanes.get(account)?.takeNext();
+    if (next) next.start();
+    else lanes.delete(account);
+  }
+
+  return {
+    async run(account, turn, work) {
+      await enter(account, turn);
+      try {
+        return await work();
+      } finally {
+        leave(account);
+      }
+    },
+  };
+}
+
+function pathOf(turn: LaneTurn): [turn: string, token: string] {
+  // Stryker disable next-line StringLiteral: any other text names the level as well
+  return typeof turn === 'string' ? [turn, ''] : ['token', String(turn.token)];
+}
+
+function noRoom(): AuthError {
+  return new AuthError('rate_limited', { reason: 'lane', retryAfter: RETRY_AFTER });
+}
