@@ -3,11 +3,14 @@ import { unproven } from './verifier-error.ts';
 
 /** What the login that opened the session must have been (RFC 9470). Only access tokens say it, also exchanged ones. */
 export interface Demand {
-  /** `mfa`: it used a second factor. */
+  /** `mfa`: it used a second factor. A token whose `acr` is `phr` meets it too. */
   acr?: 'mfa' | undefined;
   /** It is at most so many seconds ago. */
   maxAge?: number | undefined;
 }
+
+/** What meets a demand for `mfa`. A later release writes `phr` for a login that no phishing page can pass on. */
+const MEETS_MFA: readonly unknown[] = ['mfa', 'phr'];
 
 /** What a check takes, with the scope. */
 const CHECKS: ReadonlySet<string> = new Set(['acr', 'maxAge', 'scope']);
@@ -29,7 +32,7 @@ export function checkDemand(checks: Demand): void {
 export function refuseUnproven(token: AnyToken, demand: Demand, now: number): void {
   const claims: Partial<TokenClaims> = token.tokenType === 'access' ? token.claims : {};
   const { auth_time: authTime, acr } = claims;
-  if (demand.acr !== undefined && acr !== demand.acr) throw unproven('acr', challengeOf(demand), acr);
+  if (demand.acr !== undefined && !MEETS_MFA.includes(acr)) throw unproven('acr', challengeOf(demand), acr);
   if (demand.maxAge !== undefined && !(authTime !== undefined && authTime + demand.maxAge > now))
     throw unproven('max_age', challengeOf(demand), authTime);
 }

@@ -37,11 +37,15 @@ async function aWorld(t: Test) {
 }
 
 test('a token passes only if its login was as is demanded', async (t) => {
-  const { verifier, moved, authTime, plain, proven } = await aWorld(t);
+  const { fake, verifier, moved, authTime, plain, proven } = await aWorld(t);
   t.match(await verifier.verify(proven, { ...MFA, ...RECENT }), {
     tokenType: 'access',
     claims: { auth_time: authTime, acr: 'mfa', amr: AMR },
   });
+  const later = await fake.sign({ auth_time: authTime, acr: 'phr', amr: ['pop', 'user', 'mfa'] });
+  t.match(await verifier.verify(later, MFA), { claims: { acr: 'phr' } }, 'a later release’s factor');
+  const other = await fake.sign({ auth_time: authTime, acr: 'other' });
+  await t.rejects(verifier.verify(other, MFA), { code: 'insufficient_user_authentication', reason: 'acr' });
   t.match(await verifier.verify(plain, RECENT), { claims: { auth_time: authTime } });
   t.match(await verifier.verify(plain, { acr: undefined, maxAge: undefined }), { userId: 7 });
   const refused = { name: 'VerifierError', code: 'insufficient_user_authentication' };

@@ -65,7 +65,11 @@ const ActiveToken = Type.Object(
       ),
     ),
     acr: Type.Optional(
-      Type.Literal('mfa', { description: 'The session was opened with a second factor; otherwise absent' }),
+      Type.String({
+        description:
+          '`mfa` if the session was opened with a second factor; otherwise absent. A later release may write `phr`, which proves more',
+        examples: ['mfa'],
+      }),
     ),
     amr: Type.Optional(
       Type.Array(Type.String(), {

@@ -1,13 +1,22 @@
 import { Redis } from 'ioredis';
 import type { Environment } from '../../../src/config/config.ts';
-import { buildTestApp } from '../../support/app.ts';
+import { buildTestApp, type TestApp } from '../../support/app.ts';
 import { audienceClients, exchanged } from '../../support/audiences.ts';
-import { claimsOf, createLimited, createLongLived, pairOf, refresh, signUp } from '../../support/client.ts';
+import {
+  call,
+  claimsOf,
+  createLimited,
+  createLongLived,
+  headerOf,
+  pairOf,
+  refresh,
+  signUp,
+} from '../../support/client.ts';
 import { aRegisteredService, introspect } from '../../support/registered-service.ts';
 import { deleteKeys } from '../../support/redis.ts';
 import { serviceToken } from '../../support/service-tokens.ts';
 import { onEachStore } from '../../support/stores.ts';
-import { aStoredSession } from '../../support/tokens.ts';
+import { aStoredSession, forge } from '../../support/tokens.ts';
 
 const AMR = ['pwd', 'otp', 'mfa'];
 
@@ -15,6 +24,13 @@ const AMR = ['pwd', 'otp', 'mfa'];
 function proofOf(token: string) {
   const { auth_time, acr, amr } = claimsOf(token);
   return { auth_time, acr, amr };
+}
+
+/** The token as a release with another kind of factor would have signed it. */
+function asSignedLater({ composition }: TestApp, token: string, claims: object): string {
+  const { signing, refresh } = composition.app.keyRing.current();
+  const key = headerOf(token).alg === 'HS256' ? refresh[0]?.secret : signing[0]?.privateKey;
+  return forge(headerOf(token), { ...claimsOf(token), ...claims }, key ?? '');
 }
 
 /** Without Redis, nothing is forgotten while the service runs. */
@@ -63,6 +79,19 @@ onEachStore('what a token says of its login', async (t, env) => {
     t.strictSame(proofOf(token), ofSession);
     t.match((await introspect(target, gateway, access)).json(), { active: true, ...ofSession });
     t.match((await introspect(target, orders, token)).json(), { active: true, ...ofSession });
+  });
+
+  await t.test('is a second factor too, if a later release has signed it', async (t) => {
+    const later = { acr: 'phr', amr: ['pop', 'user', 'mfa'] };
+    const opened = (Date.now() - 60_000) * 1000;
+    const kept = await aStoredSession(target, { latest: opened, first: opened }, { withFactor: true });
+    const access = asSignedLater(target, kept.mint('access', opened), later);
+    const demanding = await call(target, 'GET /api/auth/verify?demand_acr=mfa', { token: access });
+    t.equal(demanding.statusCode, 200);
+    t.match((await introspect(target, gateway, access)).json(), { active: true, ...later });
+    t.match(proofOf(await exchanged(target, access)), { acr: 'mfa', amr: AMR });
+    const token = asSignedLater(target, kept.mint('refresh', opened), { amr: later.amr });
+    t.match(proofOf(pairOf(await refresh(target, token)).access_token), { acr: 'mfa', amr: AMR });
   });
 
   await t.test('is nothing in tokens that outlive the login or have none', async (t) => {
