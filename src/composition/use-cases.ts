@@ -184,6 +184,7 @@ export function makeUseCases(parts: Parts): UseCases {
     accounts: makeManageAccounts({
       accounts,
       tokens,
+      services: parts.services,
       accountWithTokens,
       tokenStates,
       finishEndings,

@@ -35,6 +35,50 @@ export function kindOf(right: Right): (typeof RIGHT_KINDS)[number] {
   return RIGHTS.find((each) => each === right) ?? 'call';
 }
 
+/** What a service can reach of a user's account. */
+export type Deed =
+  | 'read'
+  /** Learns the e-mail address. */
+  | 'read_address'
+  | 'change'
+  | 'delete'
+  | 'end_tokens'
+  | 'remove_factors'
+  | 'set_password'
+  /** Logs in as the user. */
+  | 'take_over'
+  /** Gets a token of the user for another service. */
+  | 'exchange';
+
+/** `account.`: of any account. `holder.`: only of the account whose access token the service has been given. */
+export type Effect = `${'account' | 'holder'}.${Deed}` | 'account.create' | 'feed.read' | 'service.call';
+
+const TAKE_OVER = [
+  'account.read',
+  'account.end_tokens',
+  'account.set_password',
+  'account.take_over',
+] as const;
+
+/**
+ * All that each right alone reaches: by the operations that ask for it, by what their answers show, and by the operations
+ * that need no login. A second factor withstands a take-over by every one of them. `limited` widens `introspect`.
+ */
+export const COVERS: Record<(typeof RIGHT_KINDS)[number], readonly Effect[]> = {
+  introspect: ['holder.read'],
+  revoke: ['holder.end_tokens'],
+  revocations: ['feed.read'],
+  'users.read': ['account.read'],
+  'users.write': ['account.create', 'account.read', 'account.change', 'account.delete', 'account.end_tokens'],
+  'users.reset': TAKE_OVER,
+  'users.email': ['account.read_address'],
+  'users.factors': ['account.remove_factors', 'account.end_tokens'],
+  mails: [...TAKE_OVER, 'account.read_address'],
+  exchange: ['holder.exchange'],
+  limited: [],
+  call: ['service.call'],
+};
+
 function isRight(word: string): word is Right {
   return (
     RIGHTS.some((right) => right === word) || (word.startsWith(CALL) && isAudience(word.slice(CALL.length)))

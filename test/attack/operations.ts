@@ -22,14 +22,20 @@ export interface Attacked {
   body: Record<string, unknown> | null;
   /** The properties that its body must have. */
   required: string[];
+  /** The values of each property that the reference names: all of them if they are few, otherwise an example. */
+  choices: Record<string, unknown[]>;
+  /** The same of the parameters in its query. */
+  query: Record<string, unknown[]>;
 }
 
 /** @param id replaces every id in a path. */
 export function attackedOperations(id = 1): Attacked[] {
   return Object.entries(DOCUMENT.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, { operationId, security, requestBody, responses }]) => {
+    Object.entries(methods).map(([method, { operationId, security, requestBody, parameters, responses }]) => {
       const [contentType = null] = Object.keys(requestBody?.content ?? {});
       const media = contentType === null ? undefined : requestBody?.content[contentType];
+      const schema = media ? resolved(media.schema) : {};
+      const inQuery = parameters.map((each) => resolve(DOCUMENT, each)).filter((each) => each.in === 'query');
       return {
         name: operationId,
         method: method.toUpperCase(),
@@ -38,19 +44,38 @@ export function attackedOperations(id = 1): Attacked[] {
         schemes: security.flatMap((each) => Object.keys(each)),
         statuses: Object.keys(responses),
         contentType,
-        required: media ? ((resolved(media.schema).required as string[] | undefined) ?? []) : [],
+        required: (schema.required as string[] | undefined) ?? [],
+        choices: withoutAssertion(
+          mapValues((schema.properties ?? {}) as Record<string, JsonSchema>, choicesOf),
+        ),
+        query: Object.fromEntries(
+          inQuery.map(({ name, example, schema }) => [name, choicesOf({ examples: [example], ...schema })]),
+        ),
         body: media ? withoutAssertion(media.example as Record<string, unknown>) : null,
       };
     }),
   );
 }
 
+function choicesOf(schema: JsonSchema): unknown[] {
+  const { enum: all, const: only, type, anyOf, examples } = schema;
+  if (Array.isArray(all)) return all;
+  if (type === 'boolean') return [true, false];
+  const nothing =
+    Array.isArray(anyOf) && anyOf.some((each: JsonSchema) => each.type === 'null') ? [null] : [];
+  return [only ?? (examples as unknown[] | undefined)?.[0], ...nothing];
+}
+
+function mapValues<From, To>(of: Record<string, From>, to: (value: From) => To): Record<string, To> {
+  return Object.fromEntries(Object.entries(of).map(([name, value]) => [name, to(value)]));
+}
+
 /** An attack brings credentials of its own, and a request authenticates in one way only. */
-function withoutAssertion({
+function withoutAssertion<Value>({
   client_assertion: _,
   client_assertion_type: __,
   ...body
-}: Record<string, unknown>) {
+}: Record<string, Value>): Record<string, Value> {
   return body;
 }
 

@@ -15,5 +15,9 @@ export const ACCOUNT_RIGHTS = (id: number): Record<string, [line: string, body?:
   'users.email': [[`GET /api/users/${id}/email`]],
   'users.factors': [[`DELETE /api/users/${id}/factors`]],
   mails: [['POST /api/users/mails', {}], ['DELETE /api/users/mails/1']],
-  'users.reset': [[`POST /api/users/${id}/password-reset`]],
+  'users.reset': [
+    [`POST /api/users/${id}/password-reset`],
+    [`PATCH /api/users/${id}`, { email: 'other@example.com' }],
+    [`PATCH /api/users/${id}`, { email_verified: true }],
+  ],
 });

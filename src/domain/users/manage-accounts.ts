@@ -2,6 +2,7 @@ import { externalIdErrors, type AccountKey } from '../identifiers.ts';
 import type { Audit } from '../audit/event.ts';
 import { snakeCase } from '../audit/to-entry.ts';
 import type { Sourced } from '../audit/source.ts';
+import type { RegisteredServices } from '../services/authenticate.ts';
 import type { ServiceIdentity } from '../services/registered-service.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
@@ -28,6 +29,7 @@ import type { Address } from './wanted-mail.ts';
 interface ManageAccountsPorts {
   accounts: Pick<AccountStore, 'find' | 'address' | 'page' | 'change' | 'delete'>;
   tokens: Pick<TokenStore, 'revokeAll'>;
+  services: Pick<RegisteredServices, 'admitAgain'>;
   accountWithTokens: AccountWithTokens;
   issueReset: ResetIssuer;
   tokenStates: Pick<TokenStateStore, 'now'>;
@@ -80,15 +82,19 @@ export function makeManageAccounts(ports: ManageAccountsPorts) {
 
     /**
      * Disabling ends all tokens.
-     * @throws AuthError `validation_failed`, `user_unknown`, `username_taken`, `email_taken`,
+     * @param service holds `users.write`.
+     * @throws AuthError `right_missing`, `validation_failed`, `user_unknown`, `username_taken`, `email_taken`,
      * `external_id_taken`, `unavailable`
      */
     async change(
       id: number,
       request: AccountChanges,
-      { serviceId }: ServiceIdentity,
+      service: ServiceIdentity,
       from: Sourced,
     ): Promise<Account> {
+      // First of all, so that the refusal depends on nothing but the request.
+      if (namesMailbox(request)) await ports.services.admitAgain(service, 'users.reset');
+      const { serviceId } = service;
       const changes = parseChanges(request, ports.newNames);
       // Fails here if the fast store is down, before anything is written.
       await tokenStates.now();
@@ -155,6 +161,15 @@ export type ManageAccounts = ReturnType<typeof makeManageAccounts>;
 function existing<Found>(found: Found | null): Found {
   if (found === null) throw new AuthError('user_unknown');
   return found;
+}
+
+/**
+ * Whether the change says where the account's mails go, or that they go to its owner. Whoever names the mailbox can ask
+ * there for a reset token, as anyone can. The stored address counts too: a rule that compared the two would answer
+ * guesses.
+ */
+function namesMailbox({ email, emailVerified }: AccountChanges): boolean {
+  return email !== undefined || emailVerified === true;
 }
 
 /** @throws AuthError `validation_failed` */

@@ -146,7 +146,7 @@ const changeSchema = operation({
   operationId: 'changeUser',
   summary: 'Change, disable or enable an account.',
   description:
-    'What you leave out stays as it is. `disabled: true` ends every session and long-lived token of the user, and `false` lets the user log in again. `roles` replaces all roles, and `external_id: null` removes the external id. A new e-mail address, or another spelling of the stored one, is not verified unless `email_verified: true` comes with it. That always needs `email`: a new address, or exactly the stored one. Disabling and a new address make a reset token invalid. When the change is answered, verify and introspection know it. You may repeat the request. It needs the right `users.write`.',
+    'What you leave out stays as it is. `disabled: true` ends every session and long-lived token of the user, and `false` lets the user log in again. `roles` replaces all roles, and `external_id: null` removes the external id. A new e-mail address, or another spelling of the stored one, is not verified unless `email_verified: true` comes with it. That always needs `email`: a new address, or exactly the stored one. Disabling and a new address make a reset token invalid. When the change is answered, verify and introspection know it. You may repeat the request. It needs the right `users.write`. With `email`, even the stored address, or `email_verified: true`, it needs `users.reset` too, because anyone can ask for a reset token to be sent to the address.',
   refuses: ['username_taken', 'email_taken', 'external_id_taken', 'user_unknown', 'rate_limited'],
   params: AccountParams,
   body: closedBody('UserChange', {

@@ -69,6 +69,12 @@ function aService({ away = '', ...changed }: Partial<ChangedAccount> & { away?: 
         return { ended, before: before === 0 ? null : before };
       },
     },
+    services: {
+      admitAgain: async (service, right) => {
+        await step('admit', service.name, right);
+        return service;
+      },
+    },
     accountWithTokens: ({ user, tokenId }) =>
       Promise.resolve({ user, tokens: user === ADA && tokenId === 0 ? [SUMMARY] : [] }),
     issueReset: async (key, tokenHash) => {
@@ -136,11 +142,24 @@ test('a change takes canonical names, and is reported by the API’s names of it
   const { clock, done, events, change } = aService();
   t.equal(await change({ username: ' Countess', emailVerified: true, roles: ['editor'] }), ADA);
   const changes = '{"username":"countess","emailVerified":true,"roles":["editor"]}';
-  t.strictSame(done, ['now', `change ${changes} ${clock.now()}`, 'tell 7 null']);
+  t.strictSame(done, ['admit shop users.reset', 'now', `change ${changes} ${clock.now()}`, 'tell 7 null']);
   const fields = 'username,email_verified,roles';
   t.strictSame(events, [
     { event: 'user.changed_by_client', ...BY_SHOP, fields, disabled: false, tokenIds: [] },
   ]);
+});
+
+test('the right to name the mailbox is asked for before anything else, and for nothing else', async (t) => {
+  const refusing = aService({ away: 'admit' });
+  for (const changes of [
+    { email: 'ada@example.com' },
+    { email: '', roles: ['Editor'] },
+    { emailVerified: true },
+  ])
+    for (const id of [7, 8]) await t.rejects(refusing.change(changes, id), { code: 'unavailable' });
+  t.strictSame(new Set(refusing.done), new Set(['admit shop users.reset']));
+  const { change } = aService({ away: 'admit' });
+  t.equal(await change({ name: 'Ada', emailVerified: false, externalId: null }), ADA);
 });
 
 test('disabling ends the tokens, and reports those that were live', async (t) => {

@@ -6,7 +6,7 @@ import { anAccount, call, logIn, refresh, verify } from '../../support/client.ts
 import { onEachLasting } from '../../support/lasting.ts';
 import { refused } from '../../support/problem.ts';
 import { redeem } from '../../support/resets.ts';
-import { aRegisteredService, introspect } from '../../support/registered-service.ts';
+import { aRegisteredService, introspect, withRegistry } from '../../support/registered-service.ts';
 import { sql } from '../../support/sql.ts';
 import { onAStore } from '../../support/stores.ts';
 
@@ -322,5 +322,32 @@ onAStore('accounts for services', async (t, env) => {
       }
     }
     t.match((await ask(`GET /api/users/${id}`)).json(), { name: account.name, disabled: false });
+  });
+
+  await t.test('a refusal to change an address answers no guess', async (t) => {
+    const [account, other] = [anAccount(), anAccount()];
+    const { id } = await create(account);
+    await create(other);
+    const rights = ['users.read', 'users.write'] as const;
+    const writer = managerOf(target, await aRegisteredService(databaseUrl, 'writer', rights));
+    const addresses = [account.email, account.email.toUpperCase(), other.email, 'new@example.com'];
+    const bodies: object[] = [{ email_verified: true }, { email: 'new@example.com', username: 'admin' }];
+    for (const email of addresses) bodies.push({ email }, { email, email_verified: true });
+    const lines = [`PATCH /api/users/${id}`, 'PATCH /api/users/999999'];
+    const asking = lines.flatMap((line) => bodies.map((body) => writer(line, body)));
+    const answers = new Set<string>();
+    for (const response of await Promise.all(asking)) {
+      refused(t, response, 403, 'right_missing');
+      answers.add(response.body.replace(/"request_id":"[^"]*"/, ''));
+    }
+    t.equal(answers.size, 1);
+    for (const line of lines)
+      refused(t, await writer(line, { email: null }), 400, 'validation_failed', ['/email']);
+    t.equal((await writer(`PATCH /api/users/${id}`, { name: 'B', email_verified: false })).statusCode, 200);
+    t.equal((await writer('POST /api/users', anAccount())).statusCode, 200, 'a new account');
+
+    await withRegistry(databaseUrl, (registry) => registry.allow('writer', [...rights, 'users.reset']));
+    const { statusCode } = await writer(`PATCH /api/users/${id}`, { email: 'new@example.com' });
+    t.equal(statusCode, 200, 'at once');
   });
 });

@@ -13,7 +13,12 @@ onAStore('an address and its proof', async (t, env) => {
   const target = await buildTestApp(t, { env: { ...env, EMAIL_VERIFICATION: 'true' } });
   const { databaseUrl } = target;
   const mailer = await aMailer(target);
-  const back = await aManager(databaseUrl, target, ['users.email', 'users.read', 'users.write']);
+  const back = await aManager(databaseUrl, target, [
+    'users.email',
+    'users.read',
+    'users.write',
+    'users.reset',
+  ]);
   const addressOf = async (token: string) =>
     (await call(target, 'GET /api/user/email', { token })).json<object>();
   /** The mails that wait, each settled. */

@@ -1,0 +1,215 @@
+import { test } from 'tap';
+import { callRight, COVERS, kindOf, RIGHTS, type Right } from '../../src/domain/rights.ts';
+import { aManager, type Manager } from '../support/accounts.ts';
+import { buildTestApp, type TestApp } from '../support/app.ts';
+import { aMailer, lookUp } from '../support/mails.ts';
+import { aRegisteredService, basic } from '../support/registered-service.ts';
+import '../support/watch-leaks.ts';
+import { attackedOperations, bodyOf, headersOf, inParallel, type Attacked } from './operations.ts';
+import { theVictims, type Victims } from './victims.ts';
+
+/** At most. In the first two, the attacker asks for a mail and redeems its token; in the third, it logs in. */
+const ROUNDS = 4;
+
+const PASSWORD = 'the attacker chose this';
+const AT_HOME = '@attacker.example';
+
+const PUBLIC = attackedOperations().filter(({ schemes }) => schemes.length === 0);
+const OF_SERVICES = attackedOperations().filter(({ schemes }) => schemes.includes('serviceClient'));
+
+/** What operations for everyone take, by the names of their properties. */
+const TAKEN = [...new Set(PUBLIC.flatMap(({ choices }) => Object.keys(choices).map(kindOfName)))];
+
+interface World {
+  target: TestApp;
+  url: string;
+  operator: Manager;
+  /** Hands each mail to the owner of its address. */
+  mailer: Awaited<ReturnType<typeof aMailer>>;
+}
+
+/** What the attacker knows, by the names of the properties that showed it. */
+type Known = Map<string, Set<unknown>>;
+
+let names = 0;
+
+test('a right reaches what COVERS says, also by the operations that anyone may call', async (t) => {
+  // What anyone may do by a signup is no effect of a right.
+  const env = {
+    SIGNUP_ENABLED: 'false',
+    FACTOR_KEYS: Buffer.alloc(32, 1).toString('base64url'),
+    DATABASE_TIMEOUT: '30000',
+  };
+  const target = await buildTestApp(t, { env });
+  target.composition.start();
+  const url = await target.app.listen({ port: 0 });
+  await aRegisteredService(target.databaseUrl, 'orders', [], 'orders');
+  const operator = await aManager(target.databaseUrl, target, RIGHTS, 'operator');
+  const world = { target, url, operator, mailer: await aMailer(target) };
+  for (const right of [null, ...RIGHTS, callRight('orders')]) {
+    const covered = right === null ? [] : COVERS[kindOf(right)];
+    const effects = await effectsOf(world, right, covered);
+    t.strictSame(effects.sort(), [...covered].sort(), right ?? 'no right');
+  }
+});
+
+/** All that a service reaches whose only right this is, or what it reaches until one effect is not covered. */
+async function effectsOf(world: World, right: Right | null, covered: readonly string[]): Promise<string[]> {
+  const { target, operator } = world;
+  const rights = right === null ? [] : [right];
+  const service = await aRegisteredService(target.databaseUrl, `has ${right ?? 'nothing'}`, rights);
+  const credentials = basic(service);
+  const effects = new Set<string>();
+  // What is done to any account is done to the holder's too.
+  const reached = () => [...effects].filter((each) => each === ofAny(each) || !effects.has(ofAny(each)));
+  const admitted = await admittedOf(world, await theVictims(target, operator), credentials);
+  let victims = await theVictims(target, operator);
+  for (const [operation, i] of [...admitted, [null, 0] as const]) {
+    const known = aKnowledge(victims);
+    const request = operation && requestsOf(operation, known, credentials)[i];
+    if (!(await attack(world, victims, known, request ?? null))) continue;
+    for (const effect of victims.effects) effects.add(effect);
+    if (reached().some((effect) => ofAny(effect) === effect && !covered.includes(effect))) break;
+    victims = await theVictims(target, operator);
+  }
+  return reached();
+}
+
+function ofAny(effect: string): string {
+  return effect.replace('holder.', 'account.');
+}
+
+/**
+ * Which requests the service may send at all, by their operation and number. All are tried at once, because each refusal
+ * waits for a load of the rights, at most one a second.
+ */
+async function admittedOf({ url }: World, victims: Victims, credentials: Record<string, string>) {
+  const tried = OF_SERVICES.flatMap((operation) =>
+    requestsOf(operation, aKnowledge(victims), credentials).map((request, i) => ({ operation, request, i })),
+  );
+  const admitted: [Attacked, number][] = [];
+  const ask = async ({ operation, request: { path, ...options }, i }: (typeof tried)[number]) => {
+    const { status, body } = await fetch(url + path, options);
+    await body?.cancel();
+    if (status !== 401 && status !== 403) admitted.push([operation, i]);
+  };
+  await inParallel(tried, ask, 200);
+  return admitted;
+}
+
+interface Request {
+  method: string;
+  path: string;
+  headers: Record<string, string>;
+  body?: string;
+}
+
+/**
+ * Sends the request, and all that anyone may send with what the answers show, until a round brings nothing new.
+ * @param request null for nothing but the latter. @returns false if it was refused: then only the latter is left.
+ */
+async function attack(
+  { url, target, mailer }: World,
+  victims: Victims,
+  known: Known,
+  request: Request | null,
+): Promise<boolean> {
+  const progress = () =>
+    TAKEN.reduce((sum, name) => sum + (known.get(name)?.size ?? 0), victims.effects.size);
+
+  async function send({ path, ...options }: Request): Promise<boolean> {
+    const response = await fetch(url + path, options);
+    if (response.headers.get('content-type') === 'text/event-stream') {
+      victims.effects.add('feed.read');
+      await response.body?.cancel();
+      return true;
+    }
+    const text = await response.text();
+    victims.readIn(text);
+    const told = text.startsWith('{') ? Object.entries(JSON.parse(text) as object) : [];
+    // A refusal holds nothing else that is of use; its `code` is none of a second factor.
+    learn(known, Object.fromEntries(told.filter(([name]) => response.ok || name.endsWith('token'))));
+    for (const token of known.get('jwt') ?? []) await victims.tryToken(String(token));
+    return response.ok;
+  }
+
+  for (const username of [...victims.usernames, ...(known.get('email') ?? [])]) learn(known, { username });
+  if (request && !(await send(request))) return false;
+  for (let round = 0, before = -1; round < ROUNDS && before < progress() && !victims.areTaken(); round++) {
+    before = progress();
+    for (const operation of PUBLIC) for (const each of requestsOf(operation, known)) await send(each);
+    await lookUp(target);
+    if (request) await send(request);
+    for (const { email, token } of await mailer.take(100))
+      if (email.endsWith(AT_HOME)) learn(known, { token });
+    await victims.compare();
+  }
+  return true;
+}
+
+function aKnowledge({ access, ids }: Victims): Known {
+  const own = `attacker-${++names}`;
+  return new Map<string, Set<unknown>>([
+    ['token', new Set([access])],
+    ['jwt', new Set()],
+    ['id', new Set(ids)],
+    ['username', new Set([own])],
+    ['email', new Set([`${own}${AT_HOME}`])],
+    ['password', new Set([PASSWORD])],
+    ['external_id', new Set([own, null])],
+  ]);
+}
+
+/** Keeps what an operation for everyone takes, under its name. An address is also a login's name. */
+function learn(known: Known, value: unknown, name = ''): void {
+  if (Array.isArray(value)) for (const each of value) learn(known, each, name.replace(/s$/, ''));
+  else if (typeof value === 'object' && value !== null)
+    for (const [property, each] of Object.entries(value)) learn(known, each, property);
+  else if (typeof value === 'string' && isJwt(value)) known.get('jwt')?.add(value);
+  else if (typeof value === 'string')
+    for (const as of name === 'email' ? ['email', 'username'] : [kindOfName(name)])
+      if (TAKEN.includes(as)) known.set(as, (known.get(as) ?? new Set()).add(value));
+}
+
+/** Nothing but a header takes one, where it is tried. All other tokens are tried wherever one is taken. */
+function isJwt(text: string): boolean {
+  return text.split('.').length === 3 && text.startsWith('ey');
+}
+
+function kindOfName(property: string): string {
+  return property.endsWith('token') ? 'token' : property;
+}
+
+/** The operation's requests with each path, body and query that the reference allows, filled with what is known. */
+function requestsOf(operation: Attacked, known: Known, credentials: Record<string, string> = {}): Request[] {
+  const { method, template, body, choices, required, query } = operation;
+  const valuesOf = (name: string) => [...(known.get(kindOfName(name)) ?? choices[name] ?? query[name] ?? [])];
+  const others = Object.keys(choices).filter((name) => !required.includes(name));
+  const sets = [[], ...others.flatMap((name) => [[name], others.filter((each) => each !== name)]), others];
+  const bodies = [...new Set(sets.map((set) => [...required, ...set].join()))].flatMap((set) =>
+    productOf(set.split(','), valuesOf),
+  );
+  const paths = template.includes('{id}')
+    ? valuesOf('id').map((id) => template.replace('{id}', String(id)))
+    : [
+        template,
+        ...Object.keys(query).flatMap((name) =>
+          valuesOf(name).map((value) => `${template}?${name}=${encodeURIComponent(String(value))}`),
+        ),
+      ];
+  const headers = { ...headersOf(operation), ...credentials };
+  return paths.flatMap((path) =>
+    body === null
+      ? [{ method, path, headers }]
+      : bodies.map((each) => ({ method, path, headers, body: bodyOf(operation, each) ?? '' })),
+  );
+}
+
+/** Every object with these properties. */
+function productOf(names: string[], valuesOf: (name: string) => unknown[]): object[] {
+  const [name, ...rest] = names;
+  if (name === undefined || name === '') return [{}];
+  return valuesOf(name).flatMap((value) =>
+    productOf(rest, valuesOf).map((each) => ({ [name]: value, ...each })),
+  );
+}
