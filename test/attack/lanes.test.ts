@@ -158,7 +158,7 @@ test('a thief’s loop', async (t) => {
     });
   }
 
-  await t.test('clients that have gone give up their places', async (t) => {
+  await t.test('places of clients that have gone become free with their turns', async (t) => {
     const { id, tokens } = await aVictim(1);
     const [token = ''] = tokens;
     const url = new URL(await target.app.listen({ port: 0 }));

@@ -1,12 +1,14 @@
-import type { Timers } from '../clock.ts';
+import type { Clock, Timers } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import { makeFifo, makeRoundRobin, type FairQueue } from './fair-queue.ts';
 
 /**
  * Whose turn a piece of work takes in the lane of an account: that of registered services and operators, that of callers
- * who have just proved a password, a code or a one-time token, or that of callers who hold no more than a token.
+ * who have just proved a password, a code or a one-time token, or that of callers who hold no more than a token. Who ends
+ * the token in hand has a line beside it: a thief who keeps the token's own line full must not keep the owner from signing
+ * out, and cannot loop this, because the first success ends the token.
  */
-export type LaneTurn = 'service' | 'proof' | { token: number };
+export type LaneTurn = 'service' | 'proof' | { token: number } | { ending: number };
 
 /** How many wait for each account. */
 export const LANE_PLACES = 32;
@@ -22,8 +24,9 @@ export interface Lanes {
   /**
    * Runs work on an account once no other work of this process is under way there.
    * @param work must not enter a lane, which could be one that waits for this one.
-   * @throws AuthError `rate_limited` with the reason `lane` if too many wait already; `unavailable` if the turn does not
-   * come within the patience, since then it is the database that is slow; and the errors of the work
+   * @throws AuthError `rate_limited` with the reason `lane` if too many wait already; `unavailable` instead of it if the
+   * work under way takes half the patience, and if the turn does not come within the patience, because then it is the
+   * database that is slow; and the errors of the work
    */
   run<Result>(account: number, turn: LaneTurn, work: () => Promise<Result>): Promise<Result>;
 }
@@ -38,24 +41,28 @@ export interface Lanes {
  * replaces the newest of the turn, and of its token, that has most.
  * @param patience milliseconds.
  */
-export function makeLanes(patience: number, timers: Timers): Lanes {
-  /** What waits, by accounts with work under way. */
-  const lanes = new Map<number, FairQueue<Waiting>>();
+export function makeLanes(patience: number, timers: Timers, clock: Pick<Clock, 'monotonic'>): Lanes {
+  /** What waits, by accounts with work under way, and when that began. */
+  const lanes = new Map<number, { waiting: FairQueue<Waiting>; since: number }>();
+
+  function noRoom(since: number): AuthError {
+    if (clock.monotonic() - since >= patience / 2) return new AuthError('unavailable');
+    return new AuthError('rate_limited', { reason: 'lane', retryAfter: RETRY_AFTER });
+  }
 
   function enter(account: number, turn: LaneTurn): Promise<void> {
-    const waiting = lanes.get(account);
-    if (!waiting) {
-      lanes.set(
-        account,
-        makeRoundRobin(() => makeRoundRobin(() => makeFifo())),
-      );
+    const lane = lanes.get(account);
+    if (!lane) {
+      const waiting = makeRoundRobin(() => makeRoundRobin(() => makeFifo<Waiting>()));
+      lanes.set(account, { waiting, since: clock.monotonic() });
       return Promise.resolve();
     }
+    const { waiting, since } = lane;
     const path = pathOf(turn);
     if (waiting.size() >= LANE_PLACES) {
       const loser = waiting.loserTo(path);
-      if (!loser) return Promise.reject(noRoom());
-      loser.giveUp(noRoom());
+      if (!loser) return Promise.reject(noRoom(since));
+      loser.giveUp(noRoom(since));
     }
     return new Promise((resolve, reject) => {
       const entry: Waiting = {
@@ -78,10 +85,13 @@ export function makeLanes(patience: number, timers: Timers): Lanes {
 
   /** Hands the lane over, so that no newcomer overtakes what waits. */
   function leave(account: number): void {
+    const lane = lanes.get(account);
     // Stryker disable next-line OptionalChaining: an account with work under way has a lane
-    const next = lanes.get(account)?.takeNext();
-    if (next) next.start();
-    else lanes.delete(account);
+    const next = lane?.waiting.takeNext();
+    if (lane && next) {
+      lane.since = clock.monotonic();
+      next.start();
+    } else lanes.delete(account);
   }
 
   return {
@@ -98,9 +108,6 @@ export function makeLanes(patience: number, timers: Timers): Lanes {
 
 function pathOf(turn: LaneTurn): [turn: string, token: string] {
   // Stryker disable next-line StringLiteral: any other text names the level as well
-  return typeof turn === 'string' ? [turn, ''] : ['token', String(turn.token)];
-}
-
-function noRoom(): AuthError {
-  return new AuthError('rate_limited', { reason: 'lane', retryAfter: RETRY_AFTER });
+  if (typeof turn === 'string') return [turn, ''];
+  return 'token' in turn ? ['token', String(turn.token)] : ['ending', String(turn.ending)];
 }

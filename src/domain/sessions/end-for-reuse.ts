@@ -88,7 +88,9 @@ export function makeEndForReuse(ports: EndForReusePorts) {
         if (queued.get(tokenId) === theft) return;
       }
     };
-    await Promise.all(Array.from({ length: AT_ONCE }, attemptSome));
+    // All of them have to end: the next round must not begin beside one that still works.
+    const rounds = await Promise.allSettled(Array.from({ length: AT_ONCE }, attemptSome));
+    for (const round of rounds) if (round.status === 'rejected') throw round.reason;
   }
 
   return {

@@ -161,10 +161,10 @@ export function makeRevokeTokens(ports: RevokePorts) {
     const ended = new Set<number>();
     const open = recorded.filter(({ outcome }) => outcome !== 'finished').map(({ each }) => each);
     try {
+      for (const { each, outcome } of recorded) if (outcome === 'finished') each.resolve(true);
       for (const { each, outcome } of recorded) {
         if (outcome === 'now' && !ended.has(each.key.tokenId)) each.onRecorded?.();
         ended.add(each.key.tokenId);
-        if (outcome === 'finished') each.resolve(true);
       }
       if (open.length === 0) return;
       await tokenStates.revoke(...open.map(({ key }) => key));
@@ -190,7 +190,7 @@ export function makeRevokeTokens(ports: RevokePorts) {
   return {
     /**
      * For owners who present this very token, and for registered services.
-     * @param turn that of the token by default.
+     * @param turn that of who ends the token in hand, by default.
      * @returns false when the user has no such token. @throws AuthError `rate_limited`, `unavailable`
      */
     revoke: (
@@ -198,7 +198,7 @@ export function makeRevokeTokens(ports: RevokePorts) {
       tokenId: number,
       type?: TokenRecord['type'],
       onRecorded?: OnRecorded,
-      turn: LaneTurn = { token: tokenId },
+      turn: LaneTurn = { ending: tokenId },
     ) => request({ key: { userId, tokenId }, caller: null, type, turn, onRecorded }),
 
     /**

@@ -120,8 +120,9 @@ export function makeResetRequests({ mails, budget, boundedQueue, clock }: ResetR
         try {
           await mails.wantReset(request.name);
         } catch (error) {
-          // At the end of its line: neither a bug nor a locked row of one name may hold up the others.
-          if (isOutage(error)) enqueue(request);
+          // At the end of its line: neither a bug nor a locked row of one name may hold up the others. Its network may
+          // have asked for the name again meanwhile.
+          if (isOutage(error) && !waiting.get(keyOf(request))) enqueue(request);
           throw error;
         }
       }

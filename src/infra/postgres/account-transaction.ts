@@ -1,3 +1,4 @@
+import type { Timers } from '../../domain/clock.ts';
 import { makeLanes, type LaneTurn } from '../../domain/limits/lanes.ts';
 import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
 
@@ -23,12 +24,13 @@ export type InLane = <Result>(
 
 /** @param patience milliseconds for which a transaction waits for its turn. */
 export function makeInLane(prisma: PrismaClient, patience: number): InLane {
-  const lanes = makeLanes(patience, {
+  const timers: Timers = {
     set: setTimeout,
     clear: (timer) => {
       clearTimeout(timer as NodeJS.Timeout);
     },
-  });
+  };
+  const lanes = makeLanes(patience, timers, { monotonic: () => performance.now() });
   return (userId, turn, work) =>
     lanes.run(userId, turn, () => prisma.$transaction((tx) => work(tx as AccountTransaction)));
 }

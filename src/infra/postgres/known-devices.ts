@@ -31,8 +31,7 @@ export function makeKnownDeviceStore({ inLane }: Pick<Postgres, 'inLane'>): Know
       mapDatabaseErrors(() =>
         inLane(userId, 'proof', async (tx) => {
           const id = BigInt(userId);
-          // Skips an account that is deleted meanwhile, and rows locked by concurrent logins: two logins of one user
-          // must not wait for each other. A login with a factor waits for a removal of the factor, after which no device
+          // Skips an account that is deleted meanwhile, and rows locked by concurrent logins at other replicas. A login with a factor waits for a removal of the factor, after which no device
           // is known by it.
           const lock = withFactor ? Prisma.sql`FOR SHARE` : Prisma.sql`FOR KEY SHARE`;
           await tx.$executeRaw`

@@ -38,7 +38,8 @@ export async function withToken<Result>(
 ): Promise<Result | null> {
   const token = new Uint8Array(tokenHash);
   const owners = tables.map(
-    (table) => Prisma.sql`SELECT user_id AS id FROM ${Prisma.raw(table)} WHERE token_hash = ${token}`,
+    (table) =>
+      Prisma.sql`SELECT user_id AS id FROM ${Prisma.raw(table)} WHERE token_hash = ${token} AND ${UNEXPIRED}`,
   );
   const [owner] = await onPrimary<{ id: bigint }>(prisma, Prisma.join(owners, ' UNION ALL '));
   if (!owner) return null;

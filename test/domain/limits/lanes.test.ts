@@ -1,6 +1,7 @@
 import { test } from 'tap';
 import type { AuthError } from '../../../src/domain/errors.ts';
 import { LANE_PLACES, makeLanes, type LaneTurn } from '../../../src/domain/limits/lanes.ts';
+import { aClock } from '../../support/clock.ts';
 import { deferred } from '../../support/deferred.ts';
 import { someTimers } from '../../support/timers.ts';
 
@@ -11,7 +12,8 @@ const BOB = 2;
 /** Lanes whose work a test ends piece by piece; `started` lists the pieces in their order. */
 function someLanes() {
   const { timers, goOff, waiting } = someTimers();
-  const lanes = makeLanes(PATIENCE, timers);
+  const clock = aClock();
+  const lanes = makeLanes(PATIENCE, timers, clock);
   const started: string[] = [];
   const ends = new Map<string, { resolve: () => void; reject: (error: Error) => void }>();
   const settled: Record<string, string> = {};
@@ -47,7 +49,7 @@ function someLanes() {
     // The list grows meanwhile.
     for (const name of started) await end(name);
   };
-  return { work, started, settled, end, endAll, rest, ends, goOff, waiting };
+  return { work, started, settled, end, endAll, rest, ends, goOff, waiting, clock };
 }
 
 test('one piece of work of an account is under way, and accounts do not wait for each other', async (t) => {
@@ -118,6 +120,28 @@ test('in a full lane, whoever has most gives way to a newcomer with less', async
   await endAll();
   t.ok(started.indexOf('disable') < started.indexOf('loop 3'));
   t.equal(started.length, LANE_PLACES + 1);
+});
+
+test('a full line of a token keeps nobody from ending it', async (t) => {
+  const { work, started, settled, endAll, rest } = someLanes();
+  for (let i = 0; i <= LANE_PLACES; i++) work(`loop ${i}`, { token: 7 });
+  work('its end', { ending: 7 });
+  await rest();
+  t.strictSame(settled, { [`loop ${LANE_PLACES}`]: 'rate_limited lane' });
+  await endAll();
+  t.strictSame(started.slice(0, 3), ['loop 0', 'loop 1', 'its end']);
+});
+
+test('a full lane whose work has taken long is an outage', async (t) => {
+  const { work, settled, end, rest, clock } = someLanes();
+  for (let i = 0; i <= LANE_PLACES; i++) work(`loop ${i}`);
+  clock.pass(PATIENCE / 2);
+  work('late');
+  await end('loop 0');
+  work('in time, 1');
+  work('in time, 2');
+  await rest();
+  t.match(settled, { late: 'unavailable', 'in time, 2': 'rate_limited lane' });
 });
 
 test('a wait beyond the patience is an outage, and leaves its place', async (t) => {

@@ -111,6 +111,19 @@ test('while the database is away, requests are refused, and names are kept for f
   for (const name of ['ada', 'no name']) await t.rejects(add(name), { code: 'unavailable' });
 });
 
+test('a name that is asked for again while its look-up fails waits once', async (t) => {
+  const failing: { with?: Error } = { with: new AuthError('unavailable') };
+  const { add, work, size, usernames } = aQueue(failing);
+  await add('ada');
+  const failed = t.rejects(work(), { code: 'unavailable' });
+  await add('ada');
+  await failed;
+  await add('bob');
+  delete failing.with;
+  await work();
+  t.strictSame([usernames(), size()], [['ada', 'bob'], 0]);
+});
+
 test('a name that causes a bug is dropped, and holds up no other', async (t) => {
   const failing: { with?: Error } = { with: new Error('a bug') };
   const { add, work, size, wanted } = aQueue(failing);
