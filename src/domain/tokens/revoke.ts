@@ -24,13 +24,16 @@ interface RevokePorts {
   patience: number;
 }
 
-/** A request that is not answered. */
-interface Waiting extends Revocation {
-  /** By Clock.monotonic. */
-  since: number;
+interface Asked extends Revocation {
   /** In the lane of the account, if it has to wait for the row. */
   turn: LaneTurn;
   onRecorded: OnRecorded | undefined;
+}
+
+/** A request that is not answered. */
+interface Waiting extends Asked {
+  /** By Clock.monotonic. */
+  since: number;
   /** Both once a commit has taken it. */
   resolve: (isKnown: boolean) => void;
   reject: (cause: unknown) => void;
@@ -45,6 +48,11 @@ interface Recorded {
 
 /** Requests that may be open: a few seconds of commits. */
 const MAX_REVOCATIONS = 5000;
+/** How many of them one account may have open, and how many one of its tokens: nobody fills the queue alone. */
+const OF_ACCOUNT = 500;
+const OF_TOKEN = 100;
+/** Seconds: what is open is answered before that, unless a store is slow. */
+const RETRY_AFTER = 1;
 /** Marks that may wait to be settled. */
 const MAX_MARKS = 10_000;
 /** The most rows of one commit. */
@@ -60,11 +68,15 @@ const RETRIED = 1000;
  * while a commit is under way share the next one, its call for their tombstones, and the entry in the feed. The marks in
  * the outbox go behind the answers; a sweep repeats what a killed replica had not settled. While the database hangs, each
  * commit takes until its timeout, so a request that waits for longer than one gives up: its client has to try again.
+ *
+ * An account and each of its tokens have only a share of the open requests, services excepted: a loop of one account must
+ * not refuse the logouts of others, nor one of a stolen token those that the owner asks for with another.
  */
 export function makeRevokeTokens(ports: RevokePorts) {
   const { tokenStates, tokens, revocations, clock, endOfTurn, pause, boundedQueue } = ports;
   /** Requests that a commit has taken: they are not answered yet, or come back to the line. */
   let begun = 0;
+  const takePlaces = makePlaces();
   const line = boundedQueue<Waiting, Waiting>({
     queue: 'revocations',
     most: MAX_REVOCATIONS,
@@ -78,7 +90,16 @@ export function makeRevokeTokens(ports: RevokePorts) {
   const unsettled = boundedQueue<number, number>({ queue: 'marks', most: MAX_MARKS, patience: null });
   let settling: Promise<void> | null = null;
 
-  function request(revocation: Revocation & Pick<Waiting, 'turn' | 'onRecorded'>): Promise<boolean> {
+  async function request(asked: Asked): Promise<boolean> {
+    const leave = takePlaces(sharesOf(asked));
+    try {
+      return await answerOf(asked);
+    } finally {
+      leave();
+    }
+  }
+
+  function answerOf(asked: Asked): Promise<boolean> {
     return new Promise((resolve, reject) => {
       const answer =
         <Value>(tell: (value: Value) => void) =>
@@ -87,7 +108,7 @@ export function makeRevokeTokens(ports: RevokePorts) {
           tell(value);
         };
       enqueue({
-        ...revocation,
+        ...asked,
         since: clock.monotonic(),
         resolve: answer(resolve),
         reject: answer(reject),
@@ -230,6 +251,36 @@ export function makeRevokeTokens(ports: RevokePorts) {
 type RevokeTokens = ReturnType<typeof makeRevokeTokens>;
 export type Revoke = RevokeTokens['revoke'];
 export type RevokeByCaller = RevokeTokens['revokeByCaller'];
+
+type Share = readonly [holder: string, most: number];
+
+function sharesOf({ key: { userId }, turn }: Asked): Share[] {
+  if (turn === 'service') return [];
+  return [
+    [String(userId), OF_ACCOUNT],
+    [JSON.stringify([userId, turn]), OF_TOKEN],
+  ];
+}
+
+/** Counts the open requests of each holder. */
+function makePlaces() {
+  const taken = new Map<string, number>();
+  const add = (holder: string, count: number) => {
+    const sum = (taken.get(holder) ?? 0) + count;
+    if (sum > 0) taken.set(holder, sum);
+    else taken.delete(holder);
+  };
+
+  /** @returns what gives the places back. @throws AuthError `rate_limited`, as a full lane does */
+  return (shares: readonly Share[]): (() => void) => {
+    if (shares.some(([holder, most]) => (taken.get(holder) ?? 0) >= most))
+      throw new AuthError('rate_limited', { reason: 'lane', retryAfter: RETRY_AFTER });
+    for (const [holder] of shares) add(holder, 1);
+    return () => {
+      for (const [holder] of shares) add(holder, -1);
+    };
+  };
+}
 
 /**
  * Takes the requests of the next commit. A request whose caller ends in this commit stays: in the one after it, its

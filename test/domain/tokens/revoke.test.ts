@@ -141,7 +141,7 @@ test('a commit has at most 500 rows', async (t) => {
     return ports.tokens.revokeMany(revocations, at);
   };
   const { revoke } = makeRevokeTokens({ ...ports, tokens: { ...ports.tokens, revokeMany } });
-  await Promise.all(keys.map(({ tokenId }) => revoke(1, tokenId)));
+  await Promise.all(keys.map(({ tokenId }) => revoke(1, tokenId, undefined, undefined, 'service')));
   t.strictSame(sizes, [500, 1]);
 });
 
@@ -294,11 +294,16 @@ async function aHangingWorld() {
     commits.push(batch);
     return new Promise<never>((_, reject) => (fail = reject));
   };
-  const { revoke } = makeRevokeTokens({ ...world.ports, tokens: { ...world.ports.tokens, revokeMany } });
+  const { revoke, revokeByCaller } = makeRevokeTokens({
+    ...world.ports,
+    tokens: { ...world.ports.tokens, revokeMany },
+  });
   const answers: unknown[] = [];
+  let sent = 0;
+  /** Each of another account. */
   const send = async (count: number) => {
     for (let i = 0; i < count; i++)
-      void revoke(1, i + 1).catch((error: unknown) => answers.push((error as AuthError).code));
+      void revoke(++sent, sent).catch((error: unknown) => answers.push((error as AuthError).code));
     await world.ports.endOfTurn();
   };
   /** Lets the commit time out. */
@@ -306,7 +311,7 @@ async function aHangingWorld() {
     fail(new AuthError('unavailable'));
     await world.ports.endOfTurn();
   };
-  return { ...world, commits, answers, send, timeOut };
+  return { ...world, commits, revoke, revokeByCaller, answers, send, timeOut };
 }
 
 test('while the database hangs, whoever waited for one timeout gives up', async (t) => {
@@ -342,6 +347,35 @@ test('5,000 requests may be open, in line or in a commit', async (t) => {
   t.equal(answers.length, 402, 'each answer makes room for one');
 });
 
+test('a token and an account have their share of the open requests, and a service has no need of one', async (t) => {
+  const { ports, revoke, revokeByCaller, answers, send, timeOut } = await aHangingWorld();
+  const userId = 10_000;
+  let failed = 0;
+  /** @returns how many are refused at once. */
+  const ask = async (count: number, request: (tokenId: number) => Promise<boolean>) => {
+    const refusals: unknown[] = [];
+    for (let i = 0; i < count; i++)
+      request(1000 + i).catch((error: unknown) => {
+        if ((error as AuthError).code === 'unavailable') failed++;
+        else refusals.push(error);
+      });
+    await ports.endOfTurn();
+    for (const refusal of refusals) t.match(refusal, { code: 'rate_limited', reason: 'lane', retryAfter: 1 });
+    return refusals.length;
+  };
+  const by = (caller: number) => (tokenId: number) => revokeByCaller({ userId, tokenId: caller }, tokenId);
+  t.equal(await ask(101, by(1)), 1, 'of a token');
+  t.equal(await ask(1, (id) => revoke(userId, id)), 0, 'whose own logout has another line');
+  for (const caller of [2, 3, 4]) t.equal(await ask(100, by(caller)), 0, 'others of its account');
+  t.equal(await ask(100, by(5)), 1, 'of an account');
+  t.equal(await ask(200, (id) => revoke(userId, id, undefined, undefined, 'service')), 0);
+  await send(4300);
+  t.strictSame(answers, [], 'the rest is for others');
+  await timeOut();
+  t.equal(failed, 100, 'the first commit');
+  t.equal(await ask(101, by(1)), 1, 'each answer gives its place back');
+});
+
 test('a full queue keeps the place of a request whose row is held', async (t) => {
   const { free, held, ports, outcomeOf, clock } = await aHeldRow(500);
   let wake = () => undefined as unknown;
@@ -355,7 +389,7 @@ test('a full queue keeps the place of a request whose row is held', async (t) =>
   });
   const waiting = revoke(1, held.tokenId);
   await ports.endOfTurn();
-  const others = Array.from({ length: 5000 }, () => revoke(1, free.tokenId));
+  const others = Array.from({ length: 5000 }, () => revoke(1, free.tokenId, undefined, undefined, 'service'));
   wake();
   const outcomes = await Promise.allSettled(others);
   t.equal(outcomes.filter(({ status }) => status === 'rejected').length, 1);
@@ -379,7 +413,7 @@ test('marks beyond 10,000 are left to the sweep', async (t) => {
   await revoke(1, 20_000);
   await stuck.reached;
   for (let sent = 0; sent < 10_500; sent += 500)
-    await Promise.all(Array.from({ length: 500 }, (_, i) => revoke(1, sent + i + 1)));
+    await Promise.all(Array.from({ length: 500 }, (_, i) => revoke(i + 1, sent + i + 1)));
   t.strictSame(queues.dropped, { marks: 500 });
   stuck.go();
   await marksSettled();
