@@ -20,7 +20,7 @@ interface AuditLogParts {
   /** AUDIT_LOG. */
   target: string;
   /** Of the log, for `stdout`: two writers would mix their lines in a full pipe. */
-  output: Pick<LogOutput, 'writeAudit'>;
+  output: Pick<LogOutput, 'openAudit'>;
   observe: Pick<Observe, 'auditLost'>;
   logger: FastifyBaseLogger;
 }
@@ -45,7 +45,7 @@ export function openTrail({ target, output, observe, logger }: AuditLogParts): A
     failing = null;
   };
   try {
-    return openAuditLog(target, { writeAudit: output.writeAudit, onLost, onWritten });
+    return openAuditLog(target, { openAudit: output.openAudit, onLost, onWritten });
   } catch (error) {
     const { code = 'unknown' } = error as NodeJS.ErrnoException;
     throw new StartError(

@@ -60,7 +60,7 @@ export async function compose(
   config: Config,
   databaseUrl: string,
   logger: FastifyBaseLogger,
-  output: Pick<LogOutput, 'writeAudit' | 'dropped'>,
+  output: Pick<LogOutput, 'openAudit' | 'dropped'>,
   tracer: Tracer | null = null,
 ): Promise<Composition> {
   let isDraining = false;

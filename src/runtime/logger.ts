@@ -5,7 +5,7 @@ import type { Tracer } from '../telemetry/tracer.ts';
 /** The log of the service. */
 export interface Log {
   logger: Logger;
-  output: Pick<LogOutput, 'writeAudit' | 'dropped'>;
+  output: Pick<LogOutput, 'openAudit' | 'dropped'>;
 }
 
 /** The fields of every line. */
@@ -36,10 +36,7 @@ export function makeLogger(level: string, isTerminal: boolean, tracer?: Tracer):
 
 /** A terminal is written at once. */
 const TERMINAL: Log['output'] = {
-  writeAudit: (line) => {
-    process.stdout.write(line);
-    return 0;
-  },
+  openAudit: () => (line) => void process.stdout.write(line),
   dropped: () => 0,
 };
 
@@ -66,9 +63,9 @@ const BLOCK = 4096;
 const FLUSH_INTERVAL = 100;
 
 /**
- * How much text waits for a reader that has stopped, or for space on the disk; bytes. Later lines are dropped. Events of
- * the audit trail have room of their own: a stranger can cause request lines without end, and must not hide with them
- * what else he does.
+ * How much text waits for a reader that has stopped, or for space on the disk; UTF-16 units, which are bytes unless a
+ * line is not ASCII. Later lines are dropped. Events of the audit trail have room of their own: a stranger can cause
+ * request lines without end, and must not hide with them what else he does.
  */
 const MAX_WAITING = 4 * 1024 ** 2;
 const MAX_AUDIT_WAITING = 1024 ** 2;
@@ -77,15 +74,22 @@ const MAX_AUDIT_WAITING = 1024 ** 2;
 const EXIT_TIMEOUT = 500;
 const EXIT_RETRY = 10;
 
+/** What becomes of events of the audit trail, told as it happens. */
+export interface AuditFate {
+  onLost: (events: number) => void;
+  /** All that waited were written. */
+  onWritten: () => void;
+}
+
 /** Where log lines go. Pino calls `write` for each line, and `flushSync` for a fatal one. */
 export interface LogOutput {
   write: (line: string) => void;
   /**
-   * Writes an event of the audit trail before the lines that wait, and not with its block: unless the reader is slow, not
+   * For the one who writes the audit trail.
+   * @returns what writes an event before the lines that wait, and not with their block: unless the reader is slow, not
    * even kill -9 loses it later.
-   * @returns the number of events that were dropped since the last call; with this one, if it was dropped.
    */
-  writeAudit: (line: string) => number;
+  openAudit: (fate: AuditFate) => (line: string) => void;
   flushSync: () => void;
   /** The number of lines that were dropped because the log could not be written, events among them. */
   dropped: () => number;
@@ -156,7 +160,7 @@ export function makeLogOutput({ writeSome, onResume, maxWaiting = MAX_WAITING }:
   let isBlocked = false;
   let dropped = 0;
   let reported = 0;
-  let droppedEvents = 0;
+  let fate: AuditFate | null = null;
 
   /**
    * Writes what waits, up to the first failure. Lines wait for a reader that stops or a disk that is full, and not for
@@ -164,6 +168,7 @@ export function makeLogOutput({ writeSome, onResume, maxWaiting = MAX_WAITING }:
    */
   function writeWaiting({ onlyAudit }: { onlyAudit: boolean }): void {
     let hasWritten = false;
+    let hasWrittenAudit = false;
     isBlocked = false;
     try {
       while (open || audit.size() > 0 || (!onlyAudit && log.size() > 0)) {
@@ -174,11 +179,13 @@ export function makeLogOutput({ writeSome, onResume, maxWaiting = MAX_WAITING }:
         open = block[written - 1] === LINE_END ? null : queue;
         queue.wrote(written);
         hasWritten = true;
+        if (queue === audit && audit.size() === 0) hasWrittenAudit = true;
       }
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EPIPE') dropWaiting();
       else isBlocked = true;
     }
+    if (hasWrittenAudit) fate?.onWritten();
     if (!hasWritten || isBlocked || dropped === reported) return;
     const lost = dropped - reported;
     reported = dropped;
@@ -192,9 +199,9 @@ export function makeLogOutput({ writeSome, onResume, maxWaiting = MAX_WAITING }:
 
   function dropWaiting(): void {
     const events = audit.drop();
-    droppedEvents += events;
     dropped += events + log.drop();
     open = null;
+    if (events > 0) fate?.onLost(events);
   }
 
   function write(line: string): void {
@@ -207,17 +214,19 @@ export function makeLogOutput({ writeSome, onResume, maxWaiting = MAX_WAITING }:
     if (log.size() >= BLOCK && !isBlocked) flush();
   }
 
-  function writeAudit(line: string): number {
+  function writeAudit(line: string): void {
     if (isBlocked && !audit.hasRoom(line)) {
       dropped++;
-      droppedEvents++;
-    } else {
-      audit.add(line);
-      if (!isBlocked) writeWaiting({ onlyAudit: true });
+      fate?.onLost(1);
+      return;
     }
-    const lost = droppedEvents;
-    droppedEvents = 0;
-    return lost;
+    audit.add(line);
+    if (!isBlocked) writeWaiting({ onlyAudit: true });
+  }
+
+  function openAudit(its: AuditFate) {
+    fate = its;
+    return writeAudit;
   }
 
   function flushSync(): void {
@@ -229,5 +238,5 @@ export function makeLogOutput({ writeSome, onResume, maxWaiting = MAX_WAITING }:
     }
   }
 
-  return { write, writeAudit, flush, flushSync, dropped: () => dropped };
+  return { write, openAudit, flush, flushSync, dropped: () => dropped };
 }

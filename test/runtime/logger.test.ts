@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'tap';
-import { makeLogger, makeLogOutput } from '../../src/runtime/logger.ts';
+import { makeLogger, makeLogOutput, type LogOutput } from '../../src/runtime/logger.ts';
 import { bareEnvironment } from '../support/environment.ts';
 
 const LOGGER = new URL('../../src/runtime/logger.js', import.meta.url).href;
@@ -37,10 +37,21 @@ test('writes a line soon, even if no other follows', async (t) => {
   await once(child, 'close');
 });
 
+/** Writes events; `fate` lists how many were lost, and when all that waited were written. */
+function anAudit(log: Pick<LogOutput, 'openAudit'>) {
+  const fate: (number | 'written')[] = [];
+  const write = log.openAudit({
+    onLost: (events) => fate.push(events),
+    onWritten: () => fate.push('written'),
+  });
+  return { write, fate };
+}
+
 test('a terminal is written at once, and drops no line', (t) => {
   const { output } = makeLogger('silent', true);
-  t.equal(output.writeAudit(''), 0);
-  t.equal(output.dropped(), 0);
+  const { write, fate } = anAudit(output);
+  write('');
+  t.strictSame([fate, output.dropped()], [[], 0]);
   t.end();
 });
 
@@ -70,14 +81,17 @@ test('a log whose reader has ended drops every line, until it has a new reader',
   };
   const missing: number[] = [];
   const log = makeLogOutput({ writeSome, onResume: (lines) => missing.push(lines) });
+  const { write, fate } = anAudit(log);
   log.write('1\n');
-  t.equal(log.writeAudit('2\n'), 1);
-  t.equal(log.writeAudit('3\n'), 1);
+  write('2\n');
+  write('3\n');
+  t.strictSame(fate, [1, 1], 'told at once');
   t.equal(log.dropped(), 3);
   log.flushSync();
   t.strictSame(missing, [], 'it does not work again');
   isGone = false;
-  t.equal(log.writeAudit('4\n'), 0, 'a named pipe may get a new reader');
+  write('4\n');
+  t.strictSame(fate, [1, 1, 'written'], 'a named pipe may get a new reader');
   t.strictSame(written, ['4\n']);
   t.strictSame(missing, [3]);
   t.end();
@@ -109,17 +123,20 @@ test('a blocked log keeps lines up to a bound, drops the later ones, and says so
 test('events of the audit trail overtake the lines that wait, and break none', (t) => {
   const { writeSome, read, written } = pipe(5);
   const log = makeLogOutput({ writeSome, onResume: () => undefined });
+  const { write, fate } = anAudit(log);
   log.write('first\nsecond\n');
   log.flush();
   t.equal(written(), 'first', 'a part of a line');
-  t.equal(log.writeAudit('event\n'), 0);
+  write('event\n');
   log.write('third\n');
   read(4);
   log.flush();
   t.equal(written(), 'first\neve', 'a part of an event');
-  t.equal(log.writeAudit('another\n'), 0);
+  write('another\n');
+  t.strictSame(fate, [], 'none is lost, and none is written');
   read(100);
   log.flush();
+  t.strictSame(fate, ['written']);
   t.equal(written(), 'first\nevent\nanother\nsecond\nthird\n');
   t.end();
 });
@@ -129,18 +146,18 @@ test('a flood of request lines drops no event, although the reader takes only 3 
   const log = makeLogOutput({ writeSome, onResume: () => undefined });
   const line = (content: object) => `${JSON.stringify(content)}\n`;
   const events: string[] = [];
-  let lost = 0;
+  const { write, fate } = anAudit(log);
   // Two minutes of 100 ms each.
   for (let turn = 0; turn < 1200; turn++) {
     for (let n = 0; n < 30; n++) log.write(line({ turn, n, filling: 'x'.repeat(180) }));
     const event = line({ log: 'audit', turn, filling: 'x'.repeat(200) });
     events.push(event);
-    lost += log.writeAudit(event);
+    write(event);
     read(300);
     log.flush();
   }
   t.ok(log.dropped() > 0, 'the flood is too much for the buffer');
-  t.equal(lost, 0);
+  t.notOk(fate.some((each) => each !== 'written'));
   const lines = written().match(/^.*\n/gm) ?? [];
   t.strictSame(
     lines.filter((each) => each.startsWith('{"log":"audit"')),
@@ -157,14 +174,15 @@ test('events beyond their own bound are dropped, and those that a reader leaves 
   };
   const log = makeLogOutput({ writeSome, onResume: () => undefined });
   const event = `${'x'.repeat(1023)}\n`;
-  let lost = 0;
-  for (let i = 0; i < 1024; i++) lost += log.writeAudit(event);
-  t.equal(lost, 0);
-  t.equal(log.writeAudit(event), 1, '1 MiB waits');
+  const { write, fate } = anAudit(log);
+  for (let i = 0; i < 1024; i++) write(event);
+  t.strictSame(fate, []);
+  write(event);
+  t.strictSame(fate, [1], '1 MiB waits');
   code = 'EPIPE';
   log.flush();
-  t.equal(log.writeAudit(event), 1025, 'with those that waited');
-  t.equal(log.dropped(), 1026);
+  t.strictSame(fate, [1, 1024], 'those that waited, without a further event');
+  t.equal(log.dropped(), 1025);
   t.end();
 });
 

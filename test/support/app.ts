@@ -76,10 +76,9 @@ export async function buildTestApp(
   const config = loadConfig({ ...TEST_ENVIRONMENT, DATA_DIR: dataDir, ...env, ...prefixFor(url, env) });
   const logger = pino({ ...LINE_FORMAT, level: config.LOG_LEVEL }, collect(lines));
   const output = {
-    writeAudit: (line: string) => {
+    openAudit: () => (line: string) => {
       trail.push(line);
       watched.heard('log', Buffer.from(line));
-      return 0;
     },
     dropped: () => 0,
   };

@@ -13,10 +13,11 @@ export interface AuditLog {
 }
 
 interface AuditLogPorts {
-  /** Writes a line to standard output without waiting for its reader. @returns how many were dropped since the last one. */
-  writeAudit: (line: string) => number;
+  /** @returns what writes a line to standard output without waiting for its reader. */
+  openAudit: (fate: { onLost: (lines: number) => void; onWritten: () => void }) => (line: string) => void;
   /** Lines were lost. @param code of the error; `WAITING` if too many lines wait for a reader or a disk. */
   onLost: (lines: number, code: string) => void;
+  /** What waited was written. */
   onWritten: () => void;
 }
 
@@ -41,15 +42,14 @@ export function fileOf(target: AuditTarget): string | null {
   return target.startsWith('file:') ? target.slice('file:'.length) : null;
 }
 
-function toStdout({ writeAudit, onLost, onWritten }: AuditLogPorts): AuditLog {
-  return {
-    write(line) {
-      const lost = writeAudit(line);
-      if (lost === 0) onWritten();
-      else onLost(lost, 'WAITING');
+function toStdout({ openAudit, onLost, onWritten }: AuditLogPorts): AuditLog {
+  const write = openAudit({
+    onLost: (lines) => {
+      onLost(lines, 'WAITING');
     },
-    flush: () => Promise.resolve(),
-  };
+    onWritten,
+  });
+  return { write, flush: () => Promise.resolve() };
 }
 
 /**

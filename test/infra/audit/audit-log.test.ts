@@ -5,6 +5,7 @@ import { test } from 'tap';
 import { openAuditLog } from '../../../src/infra/audit/audit-log.ts';
 import { removeFragment } from '../../../src/infra/audit/fragment.ts';
 import { bareEnvironment } from '../../support/environment.ts';
+import { silentOutput } from '../../support/silent-log.ts';
 import { testFolder } from '../../support/folder.ts';
 
 const MODULE = new URL('../../../src/infra/audit/audit-log.js', import.meta.url).href;
@@ -12,8 +13,9 @@ const MODULE = new URL('../../../src/infra/audit/audit-log.js', import.meta.url)
 test('lines of one turn are appended in order, after what is there', async (t) => {
   const file = join(testFolder(t), 'audit.jsonl');
   writeFileSync(file, 'earlier\n');
+  const { openAudit } = silentOutput;
   const onLost = () => t.fail('no line is lost');
-  const log = openAuditLog(`file:${file}`, { writeAudit: () => 1, onLost, onWritten: () => undefined });
+  const log = openAuditLog(`file:${file}`, { openAudit, onLost, onWritten: () => undefined });
   for (const line of ['one\n', 'zwölf\n', 'three\n']) log.write(line);
   await log.flush();
   t.equal(readFileSync(file, 'utf8'), 'earlier\none\nzwölf\nthree\n');
@@ -28,7 +30,7 @@ test('a full disk keeps whole lines only, and counts the others', (t) => {
     const { openAuditLog } = await import(${JSON.stringify(MODULE)});
     const seen = [];
     const onLost = (lines, code) => seen.push([lines, code]);
-    const ports = { writeAudit: () => 1, onLost, onWritten: () => seen.push('written') };
+    const ports = { openAudit: () => undefined, onLost, onWritten: () => seen.push('written') };
     const log = openAuditLog(${JSON.stringify(`file:${file}`)}, ports);
     // The first line is a batch of its own: it is written while the others wait.
     for (const line of ['0123456789\\n', 'whole\\n', 'too long\\n']) log.write(line);
