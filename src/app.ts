@@ -146,7 +146,7 @@ export interface OpsOptions {
   /** Prometheus's text format. */
   metrics: () => Promise<string>;
   /** The log-level route changes its level. */
-  logger: Pick<FastifyBaseLogger, 'level' | 'warn'>;
+  logger: Pick<FastifyBaseLogger, 'level' | 'warn' | 'error'>;
 }
 
 const BODY_LIMIT = 16 * 1024;
@@ -308,7 +308,7 @@ export async function buildOpsApp({
     return503OnClosing: false,
     exposeHeadRoutes: true,
   });
-  registerOpsErrors(app);
+  registerOpsErrors(app, logger);
   app.addHook('onRequest', refuseUnlessLocal);
   await app.register(healthRoutes, { readiness, build });
   await app.register(metricsRoute, { metrics });

@@ -99,6 +99,7 @@ export async function compose(
     tokens,
     postgres,
     cacheTtl,
+    pool: config.DATABASE_POOL,
     databaseTimeout: config.DATABASE_TIMEOUT,
     clock,
     boundedQueue,

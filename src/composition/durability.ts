@@ -22,6 +22,8 @@ interface DurabilityParts {
   postgres: Postgres;
   /** SESSION_CACHE_TTL in seconds. */
   cacheTtl: number;
+  /** DATABASE_POOL. */
+  pool: number;
   /** DATABASE_TIMEOUT in milliseconds. */
   databaseTimeout: number;
   clock: Clock;
@@ -74,7 +76,7 @@ export function makeDurability(parts: DurabilityParts) {
     patience: parts.databaseTimeout,
     pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
   });
-  const endForReuse = makeEndForReuse({ ...revocation, audit });
+  const endForReuse = makeEndForReuse({ ...revocation, audit, pool: parts.pool });
   tasks.every(INTERVAL, 'write check', () => tokenStates.check());
   tasks.every(INTERVAL, 'write-behind', () => writeBehind.flush());
   tasks.every(INTERVAL, 'revocation sweep', () => revocations.sweep());

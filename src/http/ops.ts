@@ -127,10 +127,15 @@ export function metricsRoute(app: FastifyInstance, { metrics }: MetricsRoute, do
 
 const HINT = 'This port has /health/live, /health/ready, /metrics and /log-level.';
 
-/** The errors of the ops port, which has no reference. */
-export function registerOpsErrors(app: FastifyInstance): void {
+/** The errors of the ops port, which has no reference. A bug leaves the line that it leaves on the API's port. */
+export function registerOpsErrors(app: FastifyInstance, logger: Pick<FastifyBaseLogger, 'error'>): void {
+  const requestLog = {
+    failed: ({ id }: FastifyRequest, err: Error) => {
+      logger.error({ reqId: id, err }, 'internal error');
+    },
+  };
   const answer = (error: Error, request: FastifyRequest, reply: FastifyReply) =>
-    sendError(error, request, reply.header('x-request-id', request.id), { hint: HINT });
+    sendError(error, request, reply.header('x-request-id', request.id), { hint: HINT, requestLog });
   app.setErrorHandler(answer);
   app.setNotFoundHandler((request, reply) => answer(new AuthError('not_found'), request, reply));
 }

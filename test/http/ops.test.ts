@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap';
-import { buildOpsApp } from '../../src/app.ts';
+import { buildOpsApp, type OpsOptions } from '../../src/app.ts';
 import { buildTestApp } from '../support/app.ts';
 import { valueOf, parseExposition, type Metric } from '../support/exposition.ts';
 import { aFactor, firstStep, secondStep } from '../support/factors.ts';
@@ -55,7 +55,24 @@ test('the 404 of the ops port names its paths', async (t) => {
   for (const path of paths) t.equal((await ops.inject(path)).statusCode, 200, path);
 });
 
-async function ops(t: Test) {
+test('a bug on the ops port is logged with its cause', async (t) => {
+  const metrics = () => Promise.reject(new TypeError('planted', { cause: new Error('behind it') }));
+  const { app, lines } = await ops(t, { metrics });
+  const response = await app.inject('/metrics');
+  refused(t, response, 500, 'internal_error');
+  t.notMatch(response.body, /planted/);
+  const { request_id: reqId } = response.json<{ request_id: string }>();
+  t.match(lines(), [
+    {
+      level: 'error',
+      msg: 'internal error',
+      reqId,
+      err: { type: 'TypeError', message: /planted: behind it/ },
+    },
+  ]);
+});
+
+async function ops(t: Test, given: Partial<OpsOptions> = {}) {
   let written = '';
   const stream = new Writable({
     write(chunk: Buffer, _encoding, done) {
@@ -69,6 +86,7 @@ async function ops(t: Test) {
     readiness: () => Promise.resolve({ ready: true, draining: false, checks: {}, clock: 'ok' }),
     build: { version: '1', revision: 'unknown' },
     metrics: () => Promise.resolve(''),
+    ...given,
   });
   t.teardown(() => app.close());
   const url = await app.listen({ host: '127.0.0.1', port: 0 });

@@ -15,5 +15,5 @@ export function someQueues(clock: Pick<ReturnType<typeof aClock>, 'monotonic'> =
       },
     },
   });
-  return { boundedQueue, patience: 5000, dropped, goOff, waiting };
+  return { boundedQueue, patience: 5000, pool: 16, dropped, goOff, waiting };
 }

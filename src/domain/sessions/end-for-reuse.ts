@@ -14,11 +14,13 @@ interface EndForReusePorts {
   clock: Clock;
   audit: Audit;
   boundedQueue: BoundedQueues;
+  /** DATABASE_POOL. */
+  pool: number;
 }
 
 /** Thefts that may wait for their record. */
 const MAX_THEFTS = 10_000;
-/** Retries at once: the pool has connections for requests too. */
+/** The most retries at once. Half of the pool is for requests, whatever its size. */
 const AT_ONCE = 8;
 
 interface Theft extends TokenKey {
@@ -37,6 +39,7 @@ interface Theft extends TokenKey {
  */
 export function makeEndForReuse(ports: EndForReusePorts) {
   const { tokens, tokenStates, revocations, clock, audit, boundedQueue } = ports;
+  const atOnce = Math.max(1, Math.min(AT_ONCE, Math.floor(ports.pool / 2)));
   const queued = boundedQueue<number, Theft>({ queue: 'thefts', most: MAX_THEFTS, patience: null });
 
   /** @returns the theft, and whether it waits for a retry. */
@@ -89,7 +92,7 @@ export function makeEndForReuse(ports: EndForReusePorts) {
       }
     };
     // All of them have to end: the next round must not begin beside one that still works.
-    const rounds = await Promise.allSettled(Array.from({ length: AT_ONCE }, attemptSome));
+    const rounds = await Promise.allSettled(Array.from({ length: atOnce }, attemptSome));
     for (const round of rounds) if (round.status === 'rejected') throw round.reason;
   }
 

@@ -262,6 +262,9 @@ export interface ChangedUsers {
    */
   changedSince(ago: number, limit: number, after?: number): Promise<ChangedUser[]>;
 
-  /** Notes that the fast store has these versions: commands wait for that. */
+  /**
+   * Notes that the fast store has these versions: commands wait for that. It waits for no lock: a user whom another
+   * transaction holds is noted by the next renewal.
+   */
   settleChanges(users: readonly User[]): Promise<void>;
 }

@@ -103,12 +103,11 @@ export function makeUserStore(
       mapDatabaseErrors(async () => {
         if (users.length === 0) return;
         const [ids, versions] = [users.map(({ id }) => BigInt(id)), users.map(({ version = 0 }) => version)];
-        // Lock in the order of ids, as every writer of many rows does.
         await prisma.$executeRaw`
           WITH locked AS MATERIALIZED (
             SELECT users.id FROM users JOIN unnest(${ids}::bigint[], ${versions}::int[]) AS set (id, version)
               USING (id, version)
-            WHERE pending ORDER BY users.id FOR NO KEY UPDATE OF users
+            WHERE pending FOR NO KEY UPDATE OF users SKIP LOCKED
           )
           UPDATE users SET pending = false FROM locked WHERE users.id = locked.id`;
       }),

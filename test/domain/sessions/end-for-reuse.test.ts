@@ -11,7 +11,7 @@ import { aClock } from '../../support/clock.ts';
 import { deferred } from '../../support/deferred.ts';
 
 /** A record that is down until the test restores it, and all calls to it and to the fast store. */
-function aWorld() {
+function aWorld(pool = 16) {
   const asked: string[] = [];
   const events: AuditEvent[] = [];
   const sources: Sourced[] = [];
@@ -25,6 +25,7 @@ function aWorld() {
   const queues = someQueues();
   const endForReuse = makeEndForReuse({
     ...queues,
+    pool,
     tokens: {
       revokeForReuse: (userId, tokenId, _at, since) => {
         asked.push(`record ${userId}/${tokenId} since ${since ?? 'unknown'}`);
@@ -218,4 +219,18 @@ test('a retry tries eight at a time, and those that failed come last in the next
   await retrying;
   t.strictSame(records().slice(-8), ['1', '2', '3', '4', '5', '6', '7', '8']);
   t.equal(endForReuse.size(), 0);
+});
+
+test('retries leave half of a small pool to requests', async (t) => {
+  for (const [pool, tried] of [
+    [1, 1],
+    [5, 2],
+    [15, 7],
+    [1000, 8],
+  ] as const) {
+    const { endForReuse, asked } = aWorld(pool);
+    for (let tokenId = 1; tokenId <= 20; tokenId++) endForReuse.queue({ userId: 7, tokenId }, NO_REQUEST);
+    await endForReuse.retry();
+    t.equal(asked.filter((what) => what.startsWith('record')).length, tried, `DATABASE_POOL=${pool}`);
+  }
 });

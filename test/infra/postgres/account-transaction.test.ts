@@ -26,15 +26,15 @@ const WITHOUT_LANE: Record<string, number> = {
   'revocation-store.ts': 1,
   'token-store.ts': 1,
   'purge.ts': 2,
+  'user-store.ts': 1,
   // A command, which runs alone.
   'recover.ts': 3,
   // The row of a service or of a file, by a command.
   'service-store.ts': 1,
   'user-imports.ts': 1,
-  // Background tasks, each of which runs once at a time in a replica: write-behind, the renewal of changed users, and the
-  // look-up of names that asked for a reset.
+  // Background tasks, each of which runs once at a time in a replica: write-behind, and the look-up of names that asked
+  // for a reset.
   'state-writer.ts': 4,
-  'user-store.ts': 2,
   'wanted-mails.ts': 1,
 };
 
