@@ -1,7 +1,7 @@
 import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import type { Config } from './config/config.ts';
 import type { KeyRing } from './domain/access-tokens/ports.ts';
-import type { Clock } from './domain/clock.ts';
+import type { Clock, Timers } from './domain/clock.ts';
 import type { Build } from './telemetry/build.ts';
 import type { Observe } from './telemetry/observe.ts';
 import type { AccountFactors } from './domain/factors/account-factors.ts';
@@ -132,6 +132,7 @@ export interface AppOptions {
   fanOut: RevocationsRoute['fanOut'];
   isDraining: () => boolean;
   clock: Clock;
+  timers: Timers;
   /** From 0 to below 1: spreads retries. */
   random: () => number;
   logger: FastifyBaseLogger;
@@ -153,7 +154,7 @@ const BODY_LIMIT = 16 * 1024;
 
 /** The service, ready to listen: every plugin and route by name, in the order in which they apply. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { config, keyRing, callerHashes, clock, logger, observe } = options;
+  const { config, keyRing, callerHashes, clock, timers, logger, observe } = options;
   const { signUp, logIn, completeLogin, refresh, verify, logOut, endToken } = options.useCases;
   const { introspect, exchange, serviceTokens, revokeToken } = options.useCases;
   const {
@@ -169,7 +170,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     options.useCases;
   const { ownFactors, accountFactors } = options.useCases;
   const requestTimeout = config.REQUEST_TIMEOUT * 1000;
-  const requestLog = makeRequestLog({ logger, logged: config.LOG_REQUESTS, clock });
+  const requestLog = makeRequestLog({ logger, logged: config.LOG_REQUESTS, clock, timers });
   const endRequest = makeEndRequest({ clock, observe, requestLog });
   const app = fastify({
     loggerInstance: logger,

@@ -209,6 +209,7 @@ export async function compose(
       fanOut,
       isDraining: () => isDraining,
       clock,
+      timers: systemTimers,
       random: Math.random,
       logger,
       observe,

@@ -24,7 +24,7 @@ export function makeAccountFactors({ factors, finishEndings, lifetimes, clock, a
     /**
      * Removes all factors and recovery codes, and ends all tokens with the reason `admin`. A repeat is safe.
      * @returns how many live tokens this call has ended.
-     * @throws AuthError `user_unknown`, `unavailable`
+     * @throws AuthError `user_unknown`, `rate_limited`, `unavailable`
      */
     async removeAll(id: number, { serviceId }: ServiceIdentity, from: Sourced): Promise<number> {
       const at = clock.now();

@@ -65,7 +65,8 @@ export interface FactorCaller extends CallerKey {
 
 /**
  * The second factors. Every change is one commit under the lock of the user's row, taken before the factor's. Every
- * method fails with AuthError('unavailable') when the database is away.
+ * method fails with AuthError('unavailable') when the database is away, and each change also with `rate_limited` as
+ * `Lanes.run`.
  */
 export interface FactorStore {
   /** null if there is no such account. */

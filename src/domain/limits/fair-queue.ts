@@ -1,3 +1,5 @@
+import type { Timers } from '../clock.ts';
+
 /** Waiting items in lines by key. A path names a line: one key a level, the outermost first. */
 export interface FairQueue<Item> {
   /** How many items wait, or how many wait below this path. */
@@ -99,4 +101,44 @@ export function makeFifo<Item>(): FairQueue<Item> {
     takeNext: () => items.shift(),
     remove: (_path, item) => void items.splice(items.indexOf(item), 1),
   };
+}
+
+/** Somebody who waits for a turn that another hands over. */
+export interface Waiter {
+  start: () => void;
+  /** `dropped`: it gave way to a new one. */
+  giveUp: (reason: 'dropped' | 'timeout') => void;
+}
+
+interface Wait {
+  timers: Timers;
+  /** Milliseconds. */
+  patience: number;
+  /** What giving up tells the one who waited. It does not wait any more then. */
+  refusalOf: (reason: 'dropped' | 'timeout') => Error;
+}
+
+/** Waits in a line until somebody takes the waiter from it and starts it. */
+export function waitForTurn(
+  line: FairQueue<Waiter>,
+  path: readonly string[],
+  { timers, patience, refusalOf }: Wait,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const waiter: Waiter = {
+      start: () => {
+        timers.clear(timer);
+        resolve();
+      },
+      giveUp: (reason) => {
+        timers.clear(timer);
+        line.remove(path, waiter);
+        reject(refusalOf(reason));
+      },
+    };
+    const timer = timers.set(() => {
+      waiter.giveUp('timeout');
+    }, patience);
+    line.add(path, waiter);
+  });
 }

@@ -1,6 +1,6 @@
 import type { Clock, Timers } from '../clock.ts';
 import { AuthError } from '../errors.ts';
-import { makeFifo, makeRoundRobin, type FairQueue } from './fair-queue.ts';
+import { makeFifo, makeRoundRobin, waitForTurn, type FairQueue, type Waiter } from './fair-queue.ts';
 
 /**
  * Whose turn a piece of work takes in the lane of an account: that of registered services and operators, that of callers
@@ -14,11 +14,6 @@ export type LaneTurn = 'service' | 'proof' | { token: number } | { ending: numbe
 export const LANE_PLACES = 32;
 /** Seconds: a full lane is through with its work before that, unless the database is slow. */
 const RETRY_AFTER = 1;
-
-interface Waiting {
-  start: () => void;
-  giveUp: (refusal: AuthError) => void;
-}
 
 export interface Lanes {
   /**
@@ -43,7 +38,7 @@ export interface Lanes {
  */
 export function makeLanes(patience: number, timers: Timers, clock: Pick<Clock, 'monotonic'>): Lanes {
   /** What waits, by accounts with work under way, and when that began. */
-  const lanes = new Map<number, { waiting: FairQueue<Waiting>; since: number }>();
+  const lanes = new Map<number, { waiting: FairQueue<Waiter>; since: number }>();
 
   function noRoom(since: number): AuthError {
     if (clock.monotonic() - since >= patience / 2) return new AuthError('unavailable');
@@ -53,34 +48,20 @@ export function makeLanes(patience: number, timers: Timers, clock: Pick<Clock, '
   function enter(account: number, turn: LaneTurn): Promise<void> {
     const lane = lanes.get(account);
     if (!lane) {
-      const waiting = makeRoundRobin(() => makeRoundRobin(() => makeFifo<Waiting>()));
+      const waiting = makeRoundRobin(() => makeRoundRobin(() => makeFifo<Waiter>()));
       lanes.set(account, { waiting, since: clock.monotonic() });
       return Promise.resolve();
     }
-    const { waiting, since } = lane;
+    const { waiting } = lane;
     const path = pathOf(turn);
     if (waiting.size() >= LANE_PLACES) {
       const loser = waiting.loserTo(path);
-      if (!loser) return Promise.reject(noRoom(since));
-      loser.giveUp(noRoom(since));
+      if (!loser) return Promise.reject(noRoom(lane.since));
+      loser.giveUp('dropped');
     }
-    return new Promise((resolve, reject) => {
-      const entry: Waiting = {
-        start: () => {
-          timers.clear(timer);
-          resolve();
-        },
-        giveUp: (refusal) => {
-          timers.clear(timer);
-          waiting.remove(path, entry);
-          reject(refusal);
-        },
-      };
-      const timer = timers.set(() => {
-        entry.giveUp(new AuthError('unavailable'));
-      }, patience);
-      waiting.add(path, entry);
-    });
+    const refusalOf = (reason: 'dropped' | 'timeout') =>
+      reason === 'timeout' ? new AuthError('unavailable') : noRoom(lane.since);
+    return waitForTurn(waiting, path, { timers, patience, refusalOf });
   }
 
   /** Hands the lane over, so that no newcomer overtakes what waits. */

@@ -1,8 +1,7 @@
 import type { Clock, Timers } from '../clock.ts';
 import { AuthError } from '../errors.ts';
-import { makeFifo, makeRoundRobin } from '../limits/fair-queue.ts';
+import { makeFifo, makeRoundRobin, waitForTurn, type Waiter } from '../limits/fair-queue.ts';
 import type { Observe } from '../metrics/observe.ts';
-import type { HashRejection } from '../metrics/outcomes.ts';
 
 export interface BulkheadOptions {
   /** How many run at once. */
@@ -21,11 +20,6 @@ export type Share = 'known' | 'login' | 'signup';
 
 /** The caller, by whom hashes of one share take turns: networks, then the addresses of a network. */
 export type Turn = readonly [network: string, address: string];
-
-interface Waiting {
-  start: () => void;
-  giveUp: (reason: HashRejection) => void;
-}
 
 /** Weight of the newest task in the mean duration: the mean follows a change of load within a few tasks. */
 const WEIGHT = 0.2;
@@ -61,7 +55,7 @@ export function makeBulkhead(
   clock: Pick<Clock, 'monotonic'>,
   observe: Pick<Observe, 'hashBegan' | 'hashEnded' | 'hashRejected'>,
 ): Bulkhead {
-  const waiting = makeRoundRobin(() => makeRoundRobin(() => makeRoundRobin(() => makeFifo<Waiting>())));
+  const waiting = makeRoundRobin(() => makeRoundRobin(() => makeRoundRobin(() => makeFifo<Waiter>())));
   let running = 0;
   /** Moving average of a task's duration, in milliseconds; 0 until the first one has ended. */
   let duration = 0;
@@ -90,24 +84,14 @@ export function makeBulkhead(
     }
     // Stryker disable next-line OptionalChaining: without a loser it was refused above
     if (isFull()) waiting.loserTo(path)?.giveUp('dropped');
-    return new Promise((resolve, reject) => {
-      const entry: Waiting = {
-        start: () => {
-          timers.clear(timer);
-          resolve();
-        },
-        giveUp: (reason) => {
-          timers.clear(timer);
-          waiting.remove(path, entry);
-          observe.hashRejected(reason);
-          reject(refuse(path));
-        },
-      };
-      // Tasks became slower after it was queued, or others had a turn first.
-      const timer = timers.set(() => {
-        entry.giveUp('timeout');
-      }, queueTimeout);
-      waiting.add(path, entry);
+    // It may wait for too long all the same: tasks become slower, or others have a turn first.
+    return waitForTurn(waiting, path, {
+      timers,
+      patience: queueTimeout,
+      refusalOf: (reason) => {
+        observe.hashRejected(reason);
+        return refuse(path);
+      },
     });
   }
 

@@ -21,7 +21,8 @@ export interface ResetAccount {
 
 /**
  * Passwords and reset tokens on record. Each change is one commit under the lock of the user's row, and voids the
- * account's reset tokens. Every method fails with AuthError('unavailable') when the database is away.
+ * account's reset tokens. Every method fails with AuthError('unavailable') when the database is away, and with
+ * `rate_limited` as `Lanes.run`.
  */
 export interface PasswordStore {
   /**
@@ -61,6 +62,6 @@ export interface IssuedReset {
 /**
  * Gives an account a reset token in place of an earlier one that was not mailed.
  * @returns null if there is no such account.
- * @throws AuthError `unavailable`
+ * @throws AuthError `rate_limited`, `unavailable`
  */
 export type ResetIssuer = (key: AccountKey, tokenHash: Uint8Array) => Promise<IssuedReset | null>;

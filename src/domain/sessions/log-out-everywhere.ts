@@ -43,7 +43,7 @@ export function makeLogOutEverywhere(ports: LogOutEverywherePorts) {
      * @param keepsCurrent keeps the caller's session.
      * @returns how many live tokens this call has ended.
      * @throws AuthError `token_not_allowed` (the caller presents an LLT: a leaked one must not lock its owner out),
-     * `invalid_token` (the caller's session has ended meanwhile), `unavailable`
+     * `invalid_token` (the caller's session has ended meanwhile), `rate_limited`, `unavailable`
      */
     async end({ user, tokenId, type }: Caller, keepsCurrent: boolean, from: Sourced): Promise<number> {
       if (type !== 'access') throw new AuthError('token_not_allowed');

@@ -14,8 +14,8 @@ interface EndTokenPorts {
 }
 
 /**
- * The three requests that end one token. Each throws AuthError `unavailable` if the token may still be good. Each is
- * audited once the record has ended: later steps may fail, and a repeat ends nothing.
+ * The three requests that end one token. Each throws AuthError `unavailable` or `rate_limited` if the token may still be
+ * good. Each is audited once the record has ended: later steps may fail, and a repeat ends nothing.
  */
 export function makeEndToken({ revoke, revokeByCaller, audit }: EndTokenPorts) {
   return {

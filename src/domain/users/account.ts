@@ -53,7 +53,8 @@ export interface Reservation {
 
 /**
  * The accounts, for operators and registered services. A deleted account is not among them. Every method fails with
- * AuthError('unavailable') when the database is away.
+ * AuthError('unavailable') when the database is away, and each that takes a lock also with `rate_limited` as
+ * `Lanes.run`.
  */
 export interface AccountStore {
   /** null if there is none. */

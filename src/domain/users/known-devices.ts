@@ -5,14 +5,14 @@ export interface KnownDeviceStore {
   /**
    * Records a login at the present time.
    * @param withFactor whether it took the account's second factor.
-   * @throws AuthError `unavailable`
+   * @throws AuthError `rate_limited`, `unavailable`
    */
   remember(userId: number, caller: string, withFactor: boolean): Promise<void>;
 }
 
 /**
- * Makes the caller's device known to an account, if it has a fingerprint. An outage of the database is ignored: this
- * login has succeeded, and the device's next one records it.
+ * Makes the caller's device known to an account, if it has a fingerprint. An outage of the database is ignored, and so is
+ * a full lane: this login has succeeded, and the device's next one records it.
  */
 export async function rememberDevice(
   knownDevices: KnownDeviceStore,

@@ -84,7 +84,7 @@ export function makeManageAccounts(ports: ManageAccountsPorts) {
      * Disabling ends all tokens.
      * @param service holds `users.write`.
      * @throws AuthError `right_missing`, `validation_failed`, `user_unknown`, `username_taken`, `email_taken`,
-     * `external_id_taken`, `unavailable`
+     * `external_id_taken`, `rate_limited`, `unavailable`
      */
     async change(
       id: number,
@@ -110,7 +110,7 @@ export function makeManageAccounts(ports: ManageAccountsPorts) {
       return changed.account;
     },
 
-    /** @throws AuthError `user_unknown` (also if it is deleted already), `unavailable` */
+    /** @throws AuthError `user_unknown` (also if it is deleted already), `rate_limited`, `unavailable` */
     async delete(id: number, { serviceId }: ServiceIdentity, from: Sourced): Promise<void> {
       await tokenStates.now();
       const at = clock.now();
@@ -132,7 +132,7 @@ export function makeManageAccounts(ports: ManageAccountsPorts) {
     /**
      * Ends all tokens with the reason `admin`.
      * @returns how many live ones this call has ended.
-     * @throws AuthError `user_unknown`, `unavailable`
+     * @throws AuthError `user_unknown`, `rate_limited`, `unavailable`
      */
     async endTokens(id: number, { serviceId }: ServiceIdentity, from: Sourced): Promise<number> {
       await get(id);
@@ -145,7 +145,10 @@ export function makeManageAccounts(ports: ManageAccountsPorts) {
       return tokenIds.length;
     },
 
-    /** Makes a reset token in place of an earlier one that was not mailed. @throws AuthError `user_unknown`, `unavailable` */
+    /**
+     * Makes a reset token in place of an earlier one that was not mailed.
+     * @throws AuthError `user_unknown`, `rate_limited`, `unavailable`
+     */
     async resetPassword(id: number, { serviceId }: ServiceIdentity, from: Sourced): Promise<NewReset> {
       const resetToken = newResetToken(ports.randomBytes);
       const { expiresAt } = existing(await ports.issueReset({ id }, hashOneTimeToken(resetToken)));

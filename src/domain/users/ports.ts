@@ -36,7 +36,10 @@ export interface OwnAccount extends LoginAccount {
   email: string;
 }
 
-/** The accounts. Every method fails with AuthError('unavailable') when the database is away. */
+/**
+ * The accounts. Every method fails with AuthError('unavailable') when the database is away, and each that takes a lock
+ * also with `rate_limited` as `Lanes.run`.
+ */
 export interface UserStore extends ChangedUsers {
   /**
    * Adds an account and its first session in one transaction, so that an account never lacks its session.

@@ -29,7 +29,8 @@ export interface TakenMail extends Address {
 /**
  * The mails that accounts want, and what proves their addresses. Whatever disables or deletes an account, or changes or
  * proves its address, also withdraws its mails and tokens in the same commit. Every commit locks the user's row before
- * the mail's. Every method fails with AuthError('unavailable') when the database is away.
+ * the mail's. Every method fails with AuthError('unavailable') when the database is away, and those of a caller or a
+ * token also with `rate_limited` as `Lanes.run`.
  */
 export interface MailStore {
   /** Fails if nothing could be written now. Takes no connection of those that the other methods use. */

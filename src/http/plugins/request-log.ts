@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
-import type { Clock } from '../../domain/clock.ts';
+import type { Clock, Timers } from '../../domain/clock.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
 import type { RefusalReason } from '../../domain/refusal-reasons.ts';
 import type { LoggedRequests, RequestGroup } from '../../telemetry/request-lines.ts';
@@ -30,8 +30,7 @@ interface RequestLogParts {
   /** LOG_REQUESTS. */
   logged: Readonly<Record<RequestGroup, LoggedRequests>>;
   clock: Pick<Clock, 'monotonic'>;
-  /** @returns a function that stops the timer. */
-  startTimer?: (task: () => void, ms: number) => () => void;
+  timers: Timers;
 }
 
 /** What lines of a kind have in common. Its members are closed sets, so that the number of kinds has a bound. */
@@ -129,10 +128,10 @@ const INTERVAL = 1000;
 const REPORT = 60_000;
 
 /** Limits the lines that strangers cause, who could hide with them what else they do. The metrics count all requests. */
-function makeStrangerLines({ logger, clock, startTimer = startQuietTimer }: Omit<RequestLogParts, 'logged'>) {
+function makeStrangerLines({ logger, clock, timers }: Omit<RequestLogParts, 'logged'>) {
   /** @property fullAt when the whole burst is allowed again. */
   const kinds = new Map<string, { kind: LineKind; fullAt: number; skipped: number }>();
-  let stopTimer: (() => void) | null = null;
+  let timer: unknown = null;
 
   /** @returns how many lines of this kind were left out before this one; null if this one is left out. */
   function admit(kind: LineKind): number | null {
@@ -145,7 +144,7 @@ function makeStrangerLines({ logger, clock, startTimer = startQuietTimer }: Omit
       const fullAt = Math.max(known.fullAt, now) + INTERVAL;
       if (fullAt - now > BURST * INTERVAL) {
         known.skipped++;
-        stopTimer ??= startTimer(report, REPORT);
+        timer ??= timers.set(report, REPORT);
         return null;
       }
       known.fullAt = fullAt;
@@ -155,8 +154,8 @@ function makeStrangerLines({ logger, clock, startTimer = startQuietTimer }: Omit
   }
 
   function report(): void {
-    stopTimer?.();
-    stopTimer = null;
+    timers.clear(timer);
+    timer = null;
     for (const known of kinds.values()) {
       const { kind, skipped } = known;
       const { level, ...rest } = kind;
@@ -166,14 +165,6 @@ function makeStrangerLines({ logger, clock, startTimer = startQuietTimer }: Omit
   }
 
   return { admit, report };
-}
-
-/** Does not keep the process alive. */
-function startQuietTimer(task: () => void, ms: number): () => void {
-  const timer = setTimeout(task, ms).unref();
-  return () => {
-    clearTimeout(timer);
-  };
 }
 
 const LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;

@@ -28,7 +28,7 @@ type Table = 'password_resets' | 'mailed_resets' | 'email_verifications';
  * lane is then entered. Under the lock of the user's row the token is looked up again.
  * @param tables of the kinds that it may be of.
  * @returns null if the token is unknown, used, replaced, voided or expired.
- * @throws AuthError `unavailable` at a standby, which may not have heard of the token yet
+ * @throws AuthError `unavailable` at a standby, which may not have heard of the token yet, and as `Lanes.run`
  */
 export async function withToken<Result>(
   { prisma, inLane }: Pick<Postgres, 'prisma' | 'inLane'>,
@@ -79,7 +79,7 @@ export async function replaceTokens(
  * Gives an account a reset token in place of an earlier one that was not mailed.
  * @param ttl seconds.
  * @returns null if there is no such user.
- * @throws AuthError `unavailable`
+ * @throws AuthError `rate_limited`, `unavailable`
  */
 export async function issueReset(
   postgres: Pick<Postgres, 'prisma' | 'inLane'>,

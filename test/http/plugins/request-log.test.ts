@@ -6,6 +6,7 @@ import { makeRequestLog } from '../../../src/http/plugins/request-log.ts';
 import { LINE_FORMAT } from '../../../src/runtime/logger.ts';
 import { aClock } from '../../support/clock.ts';
 import { logLines } from '../../support/log-lines.ts';
+import { someTimers } from '../../support/timers.ts';
 
 /** A log whose clock and timer the test moves. */
 function aRequestLog() {
@@ -18,16 +19,12 @@ function aRequestLog() {
   });
   const logger = pino({ ...LINE_FORMAT, level: 'info' }, sink);
   const clock = aClock();
-  const timers: { task: () => void; ms: number; isStopped: boolean }[] = [];
+  const { timers, goOff, waiting } = someTimers();
   const log = makeRequestLog({
     logger,
     logged: { verify: 'failures', introspection: 'none', refresh: 'all', documents: 'all', other: 'all' },
     clock,
-    startTimer: (task, ms) => {
-      const timer = { task, ms, isStopped: false };
-      timers.push(timer);
-      return () => (timer.isStopped = true);
-    },
+    timers,
   });
   /** The lines since the last call. */
   const lines = () => {
@@ -46,7 +43,7 @@ function aRequestLog() {
     for (let i = 0; i < times; i++) log.ended(routed as unknown as FastifyRequest, status, 0);
     return lines();
   };
-  return { log, logger, clock, timers, lines, send };
+  return { log, logger, clock, goOff, waiting, lines, send };
 }
 
 test('of refused strangers ten at once leave a line, then one a second, which says what is left out', (t) => {
@@ -85,26 +82,23 @@ test('each group, status, code and reason has lines of its own', (t) => {
 });
 
 test('a minute later, or at the end, a line says what is left out', (t) => {
-  const { log, timers, lines, send } = aRequestLog();
+  const { log, goOff, waiting, lines, send } = aRequestLog();
   send(10);
-  t.strictSame(timers, [], 'nothing is left out');
+  t.strictSame(waiting(), [], 'nothing is left out');
   send(5);
   send(15, 503, { errorCode: 'unavailable', refusalReason: null });
-  t.strictSame(
-    timers.map(({ ms }) => ms),
-    [60_000],
-  );
-  timers[0]?.task();
+  t.strictSame(waiting(), [60_000]);
+  goOff();
   const rest = { line: 'request', group: 'verify', skipped: 5, msg: 'lines of requests were left out' };
   t.match(lines(), [
     { ...rest, level: 'info', status: 401, code: 'invalid_token', reason: 'signature' },
     { ...rest, level: 'warn', status: 503, code: 'unavailable' },
   ]);
   send(1);
-  t.equal(timers.length, 2, 'again');
+  t.strictSame(waiting(), [60_000], 'again');
   log.close();
   t.match(lines(), [{ skipped: 1 }]);
-  t.ok(timers[1]?.isStopped);
+  t.strictSame(waiting(), []);
   log.close();
   t.strictSame(lines(), []);
   t.end();
