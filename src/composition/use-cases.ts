@@ -53,7 +53,6 @@ import { hashThatNothingOpens } from '../infra/crypto/scrypt-hasher.ts';
 import { makeAccountStore } from '../infra/postgres/account-store.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { makeFactorStore } from '../infra/postgres/factor-store.ts';
-import { makeKnownDeviceStore } from '../infra/postgres/known-devices.ts';
 import { issueReset } from '../infra/postgres/password-resets.ts';
 import { makePasswordStore } from '../infra/postgres/password-store.ts';
 import { makeUserStore } from '../infra/postgres/user-store.ts';
@@ -96,7 +95,6 @@ export function makeUseCases(parts: Parts): UseCases {
   const users = makeUserStore(postgres, parts.hashNames.each, wantsProof);
   const accounts = makeAccountStore(postgres, parts.hashNames.each, wantsProof);
   const hashName = (name: string) => parts.hashAttempt(`audit ${name}`);
-  const knownDevices = makeKnownDeviceStore(postgres);
   const factors = makeFactorStore(postgres);
   const { auditLimit, loginTokens, secrets, limitAttempt } = parts;
   const limitGuess = makeGuessingLimits({
@@ -113,7 +111,6 @@ export function makeUseCases(parts: Parts): UseCases {
     tokens,
     revocations,
     tokenStates,
-    knownDevices,
     lifetimes,
     maxSessions: config.MAX_SESSIONS_PER_USER,
     audit,
@@ -166,7 +163,6 @@ export function makeUseCases(parts: Parts): UseCases {
     signUp: makeSignUp({
       ...newAccounts,
       tokenStates,
-      knownDevices,
       observe,
       enabled: config.SIGNUP_ENABLED,
       networkBudget: makeBudget(limitAttempt, {

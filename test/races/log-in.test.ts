@@ -58,7 +58,6 @@ test(
       audit,
       lifetimes: LIFETIMES,
       maxSessions: 1,
-      knownDevices: { remember: () => Promise.resolve() },
     });
     const proven = { password: { ...key, passwordVersion: 0, enabledAt: 0 }, factor: null };
     let login: ReturnType<typeof openSession> | undefined;

@@ -6,7 +6,6 @@ import type { PasswordProof } from '../factors/login-token.ts';
 import type { FactorProof, RevocationStore, TokenStore } from '../tokens/ports.ts';
 import { putCreated } from '../tokens/put-created.ts';
 import type { Lifetimes } from '../tokens/claims.ts';
-import { rememberDevice, type KnownDeviceStore } from '../users/known-devices.ts';
 import type { TokenStateStore } from '../tokens/token-state-store.ts';
 import { initialState, openedAt } from './rotation.ts';
 import type { SessionGrant } from './session.ts';
@@ -15,7 +14,6 @@ interface OpenSessionPorts {
   tokens: Pick<TokenStore, 'addSession'>;
   revocations: Pick<RevocationStore, 'settle'>;
   tokenStates: Pick<TokenStateStore, 'preparePut' | 'put' | 'revoke'>;
-  knownDevices: KnownDeviceStore;
   lifetimes: Lifetimes;
   /** MAX_SESSIONS_PER_USER. */
   maxSessions: number;
@@ -67,9 +65,7 @@ export function makeOpenSession(ports: OpenSessionPorts) {
     await putCreated(tokenStates, record, added.user, generation);
     const method = factor && { method: factor.type };
     audit({ event: 'session.created', userId, tokenId: added.id, ...method }, from);
-    const withFactor = factor !== null;
-    await rememberDevice(ports.knownDevices, userId, caller, withFactor);
-    return { user: added.user, tokenId: added.id, generation, createdAt, withFactor };
+    return { user: added.user, tokenId: added.id, generation, createdAt, withFactor: factor !== null };
   };
 }
 

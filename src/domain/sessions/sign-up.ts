@@ -14,7 +14,6 @@ import type { SessionGrant } from './session.ts';
 import { putCreated } from '../tokens/put-created.ts';
 import { parseDevice } from '../users/device-name.ts';
 import { collectFields } from '../identifiers.ts';
-import { rememberDevice, type KnownDeviceStore } from '../users/known-devices.ts';
 import type { NewNames } from '../users/new-names.ts';
 import type { UserStore } from '../users/ports.ts';
 import { publishCreated } from '../users/publish-created.ts';
@@ -25,7 +24,6 @@ interface SignUpPorts extends NewPasswordPorts {
   users: Pick<UserStore, 'addWithSession' | 'findTaken'>;
   tokenStates: Pick<TokenStateStore, 'now' | 'preparePut' | 'put'>;
   feed: Pick<RevocationFeed, 'publishChanges'>;
-  knownDevices: KnownDeviceStore;
   newNames: NewNames;
   /** RATE_LIMIT_SIGNUP_NETWORK. */
   networkBudget: Budget;
@@ -89,7 +87,6 @@ export function makeSignUp(ports: SignUpPorts) {
     );
     audit({ event: 'user.signed_up', userId, tokenId }, request.from);
     await publishCreated(ports.feed, user);
-    await rememberDevice(ports.knownDevices, userId, request.caller);
     return { user, tokenId, generation, createdAt, withFactor: false };
   }
 

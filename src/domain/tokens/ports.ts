@@ -98,7 +98,7 @@ export interface SessionConditions {
 export interface TokenStore {
   /**
    * Adds a session under a lock on the user's row. The same transaction revokes the least recently used sessions beyond
-   * the limit, and uses up the proof.
+   * the limit, uses up the proof, and makes the caller's device known to the account.
    * @returns the user as read under the lock; null if it was deleted or disabled meanwhile.
    * @throws AuthError `invalid_credentials` if the password was changed, or the account disabled and enabled, meanwhile;
    * `second_factor_required` if the account has a factor and there is no proof; `invalid_second_factor` if the proof is

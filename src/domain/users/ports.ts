@@ -42,7 +42,8 @@ export interface OwnAccount extends LoginAccount {
  */
 export interface UserStore extends ChangedUsers {
   /**
-   * Adds an account and its first session in one transaction, so that an account never lacks its session.
+   * Adds an account and its first session in one transaction, so that an account never lacks its session. The caller's
+   * device becomes known to it.
    * @throws AuthError `username_taken` (also by a lookalike), `email_taken`
    */
   addWithSession(user: NewUser, session: NewSession): Promise<{ userId: number; tokenId: number }>;

@@ -1,6 +1,4 @@
-import type { KnownDeviceStore } from '../../domain/users/known-devices.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
-import type { Postgres } from './client.ts';
 import { mapDatabaseErrors } from './errors.ts';
 
 /** Known devices per user: those with the latest logins. */
@@ -24,39 +22,36 @@ function knownCallers(which: Prisma.Sql): Prisma.Sql {
   ) AS "knownCallers"`;
 }
 
-/** The known devices in PostgreSQL; times by its clock. */
-export function makeKnownDeviceStore({ inLane }: Pick<Postgres, 'inLane'>): KnownDeviceStore {
-  return {
-    remember: (userId, client, withFactor) =>
-      mapDatabaseErrors(() =>
-        inLane(userId, 'proof', async (tx) => {
-          const id = BigInt(userId);
-          // Skips an account that is deleted meanwhile, and rows locked by concurrent logins at other replicas. A login with a factor waits for a removal of the factor, after which no device
-          // is known by it.
-          const lock = withFactor ? Prisma.sql`FOR SHARE` : Prisma.sql`FOR KEY SHARE`;
-          await tx.$executeRaw`
-          WITH noted AS (
-            INSERT INTO known_devices (user_id, client, last_login_at, with_factor)
-            SELECT id, ${client}, clock_timestamp(), ${withFactor} AND factor_since IS NOT NULL FROM users
-            WHERE id = ${id} AND deleted_at IS NULL ${lock}
-            ON CONFLICT (user_id, client) DO UPDATE SET
-              last_login_at = excluded.last_login_at, with_factor = known_devices.with_factor OR excluded.with_factor
-            RETURNING 1
-          ), surplus AS (
-            SELECT client FROM known_devices
-            WHERE user_id = ${id} AND client IN (
-              SELECT client FROM known_devices WHERE user_id = ${id} AND client <> ${client}
-              ORDER BY last_login_at DESC OFFSET ${KEPT - 1}
-            )
-            -- Runs the insertion first, which locks the user's row as every writer does first.
-            AND EXISTS (SELECT FROM noted)
-            FOR UPDATE SKIP LOCKED
-          )
-          DELETE FROM known_devices USING surplus
-          WHERE known_devices.user_id = ${id} AND known_devices.client = surplus.client`;
-        }),
-      ),
-  };
+/**
+ * Makes the device of a login known to its account, in the transaction that opens the session, which has locked or added
+ * the user's row. A device without a fingerprint stays unknown.
+ * @param withFactor whether the login took the account's second factor.
+ */
+export async function rememberDevice(
+  tx: Prisma.TransactionClient,
+  userId: number,
+  client: string,
+  withFactor: boolean,
+): Promise<void> {
+  if (client === '') return;
+  const id = BigInt(userId);
+  // Skips surplus rows that a replica of 1.0.0 holds, which locks them without the user's.
+  await tx.$executeRaw`
+    WITH noted AS (
+      INSERT INTO known_devices (user_id, client, last_login_at, with_factor)
+      VALUES (${id}, ${client}, clock_timestamp(), ${withFactor})
+      ON CONFLICT (user_id, client) DO UPDATE SET
+        last_login_at = excluded.last_login_at, with_factor = known_devices.with_factor OR excluded.with_factor
+    ), surplus AS (
+      SELECT client FROM known_devices
+      WHERE user_id = ${id} AND client IN (
+        SELECT client FROM known_devices WHERE user_id = ${id} AND client <> ${client}
+        ORDER BY last_login_at DESC OFFSET ${KEPT - 1}
+      )
+      FOR UPDATE SKIP LOCKED
+    )
+    DELETE FROM known_devices USING surplus
+    WHERE known_devices.user_id = ${id} AND known_devices.client = surplus.client`;
 }
 
 /**

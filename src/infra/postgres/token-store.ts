@@ -27,6 +27,7 @@ import {
 } from './ended-tokens.ts';
 import { useProof } from './factor-store.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
+import { rememberDevice } from './known-devices.ts';
 import { inTransaction, prepare } from './prepared.ts';
 import { OWNED_COLUMNS, toRecord, userOf, type OwnedRow } from './rows.ts';
 
@@ -60,6 +61,12 @@ export function makeTokenStore(
           await writeEnds(tx, open, lifetimes, session.createdAt);
           const data = { userId: BigInt(userId), ...sessionColumns(session) };
           const { id } = await tx.token.create({ data, select: { id: true } });
+          await rememberDevice(
+            tx,
+            userId,
+            session.state.caller,
+            proof !== null && locked.factorSince !== null,
+          );
           return { id: Number(id), replaced, user: locked.user };
         }),
       ),

@@ -10,7 +10,7 @@ import { lockCaller } from './caller-lock.ts';
 import type { Postgres } from './client.ts';
 import { changeRow } from './change-user.ts';
 import { mapDatabaseErrors, onPrimary } from './errors.ts';
-import { KNOWN_CALLERS } from './known-devices.ts';
+import { KNOWN_CALLERS, rememberDevice } from './known-devices.ts';
 import {
   findTaken,
   newNamesOf,
@@ -61,6 +61,7 @@ export function makeUserStore(
             });
             await requireStillFree(tx, id, { username, email }, reserved);
             if (wantsProof) await wantMail(tx, id, 'email_verification');
+            await rememberDevice(tx, Number(id), session.state.caller, false);
             return { userId: Number(id), tokenId: Number(tokens[0]?.id) };
           }),
         () => takenNow({ username, email }, 0),

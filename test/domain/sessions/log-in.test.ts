@@ -31,7 +31,7 @@ interface Given {
   /** Whether the account was deleted after the password was checked. */
   isGone?: boolean;
   /** The step that answers 503. */
-  away?: 'hash' | 'replaceHash' | 'revoke' | 'now' | 'remember' | 'limit' | 'factors';
+  away?: 'hash' | 'replaceHash' | 'revoke' | 'now' | 'limit' | 'factors';
   fault?: Error;
 }
 
@@ -81,11 +81,6 @@ function aService({
       revoke: async (key) => {
         await step(`bury ${key.tokenId}`, away === 'revoke');
         return tokenStates.revoke(key);
-      },
-    },
-    knownDevices: {
-      remember: async (userId, caller, withFactor) => {
-        await step(`remember ${userId} ${caller}${withFactor ? ', with a factor' : ''}`, away === 'remember');
       },
     },
     lifetimes: { accessToken: 900, refreshToken: 3600, session: maxAge },
@@ -302,10 +297,10 @@ test('a replaced session whose tombstone cannot be set is left to the sweep', as
 test('a hash with old parameters is renewed after the session opens; others stay', async (t) => {
   const { done, attempt } = aService();
   await attempt();
-  t.strictSame(done, ['find ada', 'check old', 'right', 'now', 'remember 1 home', ...RENEWED]);
+  t.strictSame(done, ['find ada', 'check old', 'right', 'now', ...RENEWED]);
   done.length = 0;
   await attempt();
-  t.strictSame(done, ['find ada', 'check new', 'right', 'now', 'remember 1 home']);
+  t.strictSame(done, ['find ada', 'check new', 'right', 'now']);
 });
 
 test('an account with a second factor is asked for it, which is no failure of the password', async (t) => {
@@ -340,18 +335,16 @@ test('an account with a second factor is asked for it, which is no failure of th
   await t.rejects(attempt(), { code: 'invalid_credentials' }, 'deleted meanwhile');
 });
 
-test('a session that a factor opened says so, and its device is known with it', async (t) => {
-  const { tokens, events, done, openSession } = aService();
+test('a session that a factor opened says so', async (t) => {
+  const { tokens, events, openSession } = aService();
   tokens.addFactor(1);
   const password = { userId: 1, passwordVersion: 0, enabledAt: 0 };
   const login = { password, device: 'Phone', caller: 'home', from: NO_REQUEST };
   const grant = await openSession({ ...login, factor: { type: 'totp', factorId: 3, step: 5 } });
   t.match(grant, { withFactor: true });
   t.strictSame(events, [{ event: 'session.created', userId: 1, tokenId: grant?.tokenId, method: 'totp' }]);
-  t.equal(done.at(-1), 'remember 1 home, with a factor');
   const plain = aService();
   t.match(await plain.openSession({ ...login, factor: null }), { withFactor: false });
-  t.equal(plain.done.at(-1), 'remember 1 home');
 });
 
 test('a factor that is added between password check and session is asked for too', async (t) => {
@@ -417,16 +410,4 @@ test('a try beyond the limit computes no hash', async (t) => {
   await t.rejects(attempt(), { code: 'rate_limited' });
   t.strictSame(done, ['find ada']);
   t.strictSame(events, []);
-});
-
-test('a login makes its caller known, and succeeds if that cannot be stored', async (t) => {
-  const unknown = aService();
-  await unknown.attempt({ caller: '' });
-  t.notOk(
-    unknown.done.some((step) => step.startsWith('remember')),
-    'an empty fingerprint is never known',
-  );
-  t.match(await aService({ away: 'remember' }).attempt(), { user: { id: 1 } });
-  const fault = new TypeError('a fault');
-  await t.rejects(aService({ away: 'remember', fault }).attempt(), fault);
 });

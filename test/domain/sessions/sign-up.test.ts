@@ -45,7 +45,6 @@ function aService({ away, fault, enabled = true }: Given = {}) {
       },
     },
     feed,
-    knownDevices: { remember: (userId, caller) => step('remember', userId, caller) },
     newNames: makeNewNames(['admin']),
     networkBudget: async ({ network }, _from, task) => {
       await step('spend', network);
@@ -92,7 +91,6 @@ test('a signup opens an account and a session, and tells the stores and the feed
     'now',
     'add ada Ada Lovelace ada@example.com hash of difference engine',
     `open Firefox ${createdAt} home`,
-    'remember 7 home',
   ]);
   t.match(await tokenStates.checkAccess({ userId: 7, tokenId: 11 }, generation), {
     outcome: 'good',
