@@ -9,7 +9,6 @@ export const FACTOR_LOOPS: Loop[] = [
     of: ['logIn', 'completeLogin'],
     leaves: { 'first step of a login': FEW, login: FEW },
     times: FEW,
-    succeeds: FEW,
     begin: async (user) => {
       const factor = await aFactor(user.target, user);
       return inTurn(async () => {
@@ -59,7 +58,6 @@ export const FACTOR_LOOPS: Loop[] = [
     of: ['setUpTotp', 'confirmTotp'],
     leaves: { signup: FEW, 'factor added': FEW },
     times: FEW,
-    succeeds: FEW,
     begin:
       ({ target }) =>
       async () => {
@@ -73,7 +71,6 @@ export const FACTOR_LOOPS: Loop[] = [
     of: ['replaceRecoveryCodes'],
     leaves: { 'new recovery codes': FEW },
     times: FEW,
-    succeeds: FEW,
     begin: async (user) => {
       const factor = await aFactor(user.target, user);
       const { access_token: token } = await logInWithFactor(user.target, user.account.username, factor);
@@ -95,7 +92,6 @@ export const FACTOR_LOOPS: Loop[] = [
     },
     atMost: true,
     times: FEW,
-    succeeds: FEW,
     begin:
       ({ target }) =>
       async () => {

@@ -24,8 +24,8 @@ export interface Loop {
   /** Because an earlier repeat has left it already, or replaced it, the loop may leave less. */
   atMost?: true;
   times?: number;
-  /** Answers of 200. */
-  succeeds: number;
+  /** Answers of 200; all, by default. */
+  succeeds?: number;
   /** What this does first is not counted. */
   begin: (user: User) => Repeat | Promise<Repeat>;
 }
@@ -104,7 +104,6 @@ export const LOOPS: Loop[] = [
     of: ['createLimitedToken', 'logOut'],
     leaves: { 'LLT created and deleted': FEW },
     times: FEW,
-    succeeds: FEW,
     begin:
       ({ target, access_token: token }) =>
       async () => {
@@ -118,7 +117,6 @@ export const LOOPS: Loop[] = [
     of: ['createLongLivedToken'],
     leaves: { 'LLT in use': FEW },
     times: FEW,
-    succeeds: FEW,
     begin:
       ({ target, access_token: token }) =>
       async () => {
@@ -140,7 +138,6 @@ export const LOOPS: Loop[] = [
     name: 'log in with the right password',
     of: ['logIn'],
     leaves: logins({ 'login as the 101st session': TIMES - 99 }),
-    succeeds: TIMES,
     begin:
       ({ target, account: { username, password } }) =>
       () =>
@@ -192,7 +189,6 @@ export const LOOPS: Loop[] = [
     name: 'sign up',
     of: ['signUp'],
     leaves: { signup: TIMES },
-    succeeds: TIMES,
     begin:
       ({ target }) =>
       () =>
@@ -202,7 +198,6 @@ export const LOOPS: Loop[] = [
     name: 'refresh',
     of: ['refresh'],
     leaves: { 'refresh, verify, exchange': 0 },
-    succeeds: TIMES,
     begin: ({ target, refresh_token: first }) => {
       let last = Promise.resolve(first);
       return () => {
@@ -216,7 +211,6 @@ export const LOOPS: Loop[] = [
     name: 'exchange and verify',
     of: ['getToken', 'verify'],
     leaves: { 'refresh, verify, exchange': 0 },
-    succeeds: TIMES,
     begin:
       ({ target, access_token: token }) =>
       async () => {
@@ -235,7 +229,6 @@ export const LOOPS: Loop[] = [
     name: 'log in and out',
     of: ['logIn', 'logOut'],
     leaves: logins({ 'logout, and each ended session': TIMES }),
-    succeeds: TIMES,
     begin: (user) => async () => {
       const { access_token: token } = await logIn(user);
       return call(user.target, 'DELETE /api/auth', { token });
@@ -246,7 +239,6 @@ export const LOOPS: Loop[] = [
     of: ['logIn', 'logOutById'],
     leaves: { login: FEW, 'logout, and each ended session': FEW },
     times: FEW,
-    succeeds: FEW,
     begin: (user) => async () => {
       const { sid } = claimsOf((await logIn(user)).access_token);
       return call(user.target, `DELETE /api/auth/${String(sid)}`, { token: user.access_token });
@@ -256,7 +248,6 @@ export const LOOPS: Loop[] = [
     name: 'present a superseded refresh token',
     of: ['refresh'],
     leaves: logins({ 'reuse of a refresh token': TIMES }),
-    succeeds: TIMES,
     begin: (user) => async () => {
       const { target } = user;
       const { refresh_token: first } = await logIn(user);
@@ -271,7 +262,6 @@ export const LOOPS: Loop[] = [
     of: ['logIn', 'changePassword'],
     leaves: logins({ 'change of a password': TIMES, 'logout, and each ended session': TIMES }),
     atMost: true,
-    succeeds: TIMES,
     begin: ({ target, access_token: token, account: { username, password } }) =>
       inTurn(async (i) => {
         const headers = elsewhere();
@@ -290,7 +280,6 @@ export const LOOPS: Loop[] = [
     leaves: { 'a mail that is wanted': 3 },
     atMost: true,
     times: FEW,
-    succeeds: FEW,
     begin: ({ target, account: { username } }) =>
       inTurn(async () => {
         await wantReset(target, username);
@@ -303,32 +292,24 @@ export const LOOPS: Loop[] = [
     leaves: { 'a mail that is wanted': 3 },
     atMost: true,
     times: FEW,
-    succeeds: FEW,
     begin:
       ({ target, access_token: token }) =>
       () =>
         call(target, 'POST /api/user/email-verification', { token, headers: elsewhere() }),
   },
-  {
-    name: 'log out again',
-    of: ['logOut'],
+  ...(
+    [
+      ['log out again', 'logOut', 'DELETE /api/auth'],
+      ['log out everywhere again', 'logOutEverywhere', 'DELETE /api/user/tokens'],
+    ] as const
+  ).map(([name, operation, line]): Loop => ({
+    name,
+    of: [operation],
     leaves: { 'logout, and each ended session': 1, 'logout or deletion, repeated': TIMES },
     atMost: true,
-    succeeds: TIMES,
     begin:
       ({ target, access_token: token }) =>
       () =>
-        call(target, 'DELETE /api/auth', { token }),
-  },
-  {
-    name: 'log out everywhere again',
-    of: ['logOutEverywhere'],
-    leaves: { 'logout, and each ended session': 1, 'logout or deletion, repeated': TIMES },
-    atMost: true,
-    succeeds: TIMES,
-    begin:
-      ({ target, access_token: token }) =>
-      () =>
-        call(target, 'DELETE /api/user/tokens', { token }),
-  },
+        call(target, line, { token }),
+  })),
 ];

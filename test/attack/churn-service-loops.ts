@@ -16,7 +16,6 @@ export const SERVICE_LOOPS: Loop[] = [
     of: ['createPasswordReset'],
     leaves: { 'reset token, by a service': TIMES },
     atMost: true,
-    succeeds: TIMES,
     begin: (user) => () => asService(user)(`POST /api/users/${user.user.id}/password-reset`),
   },
   {
@@ -29,7 +28,6 @@ export const SERVICE_LOOPS: Loop[] = [
     },
     atMost: true,
     times: FEW,
-    succeeds: FEW,
     begin: (user) =>
       inTurn(async (i) => {
         const made = await asService(user)(`POST /api/users/${user.user.id}/password-reset`);
@@ -42,7 +40,6 @@ export const SERVICE_LOOPS: Loop[] = [
     of: ['introspect', 'revoke'],
     leaves: { login: FEW, 'logout, and each ended session': FEW },
     times: FEW,
-    succeeds: FEW,
     begin:
       ({ target, service, account }) =>
       async () => {
@@ -56,7 +53,6 @@ export const SERVICE_LOOPS: Loop[] = [
     of: ['createUser', 'deleteUser'],
     leaves: { 'account opened by a service': FEW, 'account deleted by a service': FEW },
     times: FEW,
-    succeeds: FEW,
     begin: (user) => async () => {
       const { username, name, email } = anAccount();
       const made = await asService(user)('POST /api/users', { username, name, email });
@@ -68,7 +64,6 @@ export const SERVICE_LOOPS: Loop[] = [
     of: ['changeUser'],
     leaves: { 'account changed by a service': FEW },
     times: FEW,
-    succeeds: FEW,
     begin: (user) => (i) => asService(user)(`PATCH /api/users/${user.user.id}`, { name: `Ada ${i}` }),
   },
   {
@@ -76,7 +71,6 @@ export const SERVICE_LOOPS: Loop[] = [
     of: ['endUserTokens'],
     leaves: { login: FEW, 'logout, and each ended session': FEW },
     times: FEW,
-    succeeds: FEW,
     begin: (user) =>
       inTurn(async () => {
         await logIn(user.target, user.account.username);
@@ -89,7 +83,6 @@ export const SERVICE_LOOPS: Loop[] = [
     leaves: { signup: FEW, 'factor removed': FEW, 'logout, and each ended session': FEW },
     atMost: true,
     times: FEW,
-    succeeds: FEW,
     begin: (user) => async () => {
       const pair = await open(user.target);
       await aFactor(user.target, pair);
@@ -101,7 +94,6 @@ export const SERVICE_LOOPS: Loop[] = [
     of: ['takeMails', 'settleMail', 'requestEmailVerification', 'verifyEmail'],
     leaves: { signup: FEW, 'a mail that is wanted': FEW, 'a mail taken, and its token used': FEW },
     times: FEW,
-    succeeds: FEW,
     begin: (user) =>
       inTurn(async () => {
         const { target } = user;

@@ -182,7 +182,6 @@ function aLookAtEverything(): Loop {
     of: reads.map(({ name }) => name),
     leaves: {},
     times: 2 * reads.length,
-    succeeds: 2 * reads.length,
     begin:
       ({ target, service, access_token: token, user }) =>
       async (i) => {
@@ -202,7 +201,7 @@ async function repeat(
   t: Test,
   { target, service }: Pick<User, 'target' | 'service'>,
   redis: RedisServer | null,
-  { leaves, times = TIMES, succeeds, atMost, begin }: Loop,
+  { leaves, times = TIMES, succeeds = times, atMost, begin }: Loop,
 ) {
   const account = anAccount();
   const once = await begin({ target, service, account, ...(await open(target, account)) });
