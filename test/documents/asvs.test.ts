@@ -113,9 +113,9 @@ function readRows(text: string): { rows: Row[]; counts: Map<string, number[]> } 
   return { rows: found, counts: totals };
 }
 
-/** `attack/guessing` is `test/attack/guessing.test.ts`; files of a package have their whole path. */
+/** `attack/guessing` is `test/attack/guessing.test.ts`; some files have their whole path. */
 function citedFiles(text: string): string[] {
-  return Array.from(text.matchAll(/`((?:[a-z0-9-]+\/)+[a-z0-9-]+)`/g), ([, path = '']) =>
-    path.startsWith('packages/') ? `${path}.test.ts` : `test/${path}.test.ts`,
+  return Array.from(text.matchAll(/`((?:[a-z0-9-]+\/)+[a-z0-9-]+)(\.test\.ts)?`/g), ([, path = '', ending]) =>
+    ending === undefined ? `test/${path}.test.ts` : path + ending,
   );
 }
