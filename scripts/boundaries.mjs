@@ -111,7 +111,7 @@ export const LAYERS = [
     name: 'app',
     files: '^src/app\\.ts$',
     may: ['^src/http/', packages('fastify')],
-    mayAsType: [DOMAIN, TELEMETRY, '^src/config/'],
+    mayAsType: [DOMAIN, TELEMETRY, '^src/config/', '^src/composition/use-cases\\.ts$'],
   },
 
   {
@@ -133,7 +133,7 @@ export const LAYERS = [
     name: 'composition',
     files: '^src/composition/(?!open-database\\.ts$)',
     may: [DOMAIN, TELEMETRY, '^src/infra/(?!embedded/)', '^src/runtime/', builtins('crypto')],
-    mayAsType: ['^src/app\\.ts$', '^src/config/', '^src/http/', GENERATED, packages('fastify')],
+    mayAsType: ['^src/config/', '^src/http/', GENERATED, packages('fastify')],
   },
   {
     name: 'open-database',

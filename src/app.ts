@@ -1,32 +1,10 @@
 import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify';
+import type { UseCases } from './composition/use-cases.ts';
 import type { Config } from './config/config.ts';
 import type { KeyRing } from './domain/access-tokens/ports.ts';
 import type { Clock, Timers } from './domain/clock.ts';
 import type { Build } from './telemetry/build.ts';
 import type { Observe } from './telemetry/observe.ts';
-import type { AccountFactors } from './domain/factors/account-factors.ts';
-import type { OwnFactors } from './domain/factors/own-factors.ts';
-import type { Exchange } from './domain/access-tokens/exchange.ts';
-import type { Introspect } from './domain/access-tokens/introspect.ts';
-import type { ServiceTokens } from './domain/access-tokens/service-tokens.ts';
-import type { Verify } from './domain/access-tokens/verify.ts';
-import type { CheckAssertion, RegisteredServices } from './domain/services/authenticate.ts';
-import type { EndToken, LogOut, RevokeToken } from './domain/tokens/end-token.ts';
-import type { CreateLimited, CreateLongLived } from './domain/long-lived-tokens/create.ts';
-import type { CompleteLogin } from './domain/sessions/complete-login.ts';
-import type { LogIn } from './domain/sessions/log-in.ts';
-import type { LogOutEverywhere } from './domain/sessions/log-out-everywhere.ts';
-import type { Refresh } from './domain/sessions/refresh.ts';
-import type { ChangePassword } from './domain/users/change-password.ts';
-import type { ChangeProfile } from './domain/users/change-profile.ts';
-import type { CreateAccount } from './domain/users/create-account.ts';
-import type { ListTokens } from './domain/users/list-tokens.ts';
-import type { ManageAccounts } from './domain/users/manage-accounts.ts';
-import type { AccountWithTokens } from './domain/users/account-with-tokens.ts';
-import type { Mails } from './domain/users/mails.ts';
-import type { ResetPassword } from './domain/users/reset-password.ts';
-import type { ResetRequests } from './domain/users/reset-requests.ts';
-import type { SignUp } from './domain/sessions/sign-up.ts';
 import type { Tracer } from './telemetry/tracer.ts';
 import { emailVerificationRoute } from './http/auth/email-verification.ts';
 import { introspectRoute } from './http/auth/introspect.ts';
@@ -91,37 +69,6 @@ import { mailsRoutes } from './http/accounts/mails.ts';
 import { jwksRoute } from './http/well-known/jwks.ts';
 import { metadataRoute } from './http/well-known/metadata.ts';
 
-/** The use cases that the HTTP layer calls. */
-export interface UseCases {
-  signUp: SignUp;
-  logIn: LogIn;
-  completeLogin: CompleteLogin;
-  logOut: LogOut;
-  refresh: Refresh;
-  verify: Verify;
-  serviceTokens: ServiceTokens;
-  endToken: EndToken;
-  createLongLived: CreateLongLived;
-  createLimited: CreateLimited;
-  accountWithTokens: AccountWithTokens;
-  changePassword: ChangePassword;
-  changeProfile: ChangeProfile;
-  resetPassword: ResetPassword;
-  resetRequests: ResetRequests;
-  mails: Mails;
-  services: RegisteredServices;
-  checkAssertion: CheckAssertion;
-  listTokens: ListTokens;
-  logOutEverywhere: LogOutEverywhere;
-  createAccount: CreateAccount;
-  accounts: ManageAccounts;
-  ownFactors: OwnFactors;
-  accountFactors: AccountFactors;
-  introspect: Introspect;
-  exchange: Exchange;
-  revokeToken: RevokeToken;
-}
-
 export interface AppOptions {
   useCases: UseCases;
   keyRing: KeyRing;
@@ -154,21 +101,7 @@ const BODY_LIMIT = 16 * 1024;
 
 /** The service, ready to listen: every plugin and route by name, in the order in which they apply. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { config, keyRing, callerHashes, clock, timers, logger, observe } = options;
-  const { signUp, logIn, completeLogin, refresh, verify, logOut, endToken } = options.useCases;
-  const { introspect, exchange, serviceTokens, revokeToken } = options.useCases;
-  const {
-    createLongLived,
-    createLimited,
-    accountWithTokens,
-    listTokens,
-    logOutEverywhere,
-    services,
-    checkAssertion,
-  } = options.useCases;
-  const { changePassword, changeProfile, resetPassword, resetRequests, mails, createAccount, accounts } =
-    options.useCases;
-  const { ownFactors, accountFactors } = options.useCases;
+  const { config, keyRing, callerHashes, clock, timers, logger, observe, useCases } = options;
   const requestTimeout = config.REQUEST_TIMEOUT * 1000;
   const requestLog = makeRequestLog({ logger, logged: config.LOG_REQUESTS, clock, timers });
   const endRequest = makeEndRequest({ clock, observe, requestLog });
@@ -234,85 +167,78 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   // After the budgets: its hook goes before theirs, so that scripts can read their refusals too.
   if (config.CORS_ORIGINS) await app.register(cors, { origins: config.CORS_ORIGINS });
 
-  const codec = await makeTokenCodec(keyRing, {
-    config,
-    observe,
-    clock,
-  });
-  const credentials = makeServiceCredentials({ services, codec, issuer: config.ISSUER });
+  const codec = await makeTokenCodec(keyRing, { config, observe, clock });
+  const credentials = makeServiceCredentials({ services: useCases.services, codec, issuer: config.ISSUER });
   await app.register(authenticate, {
     codec,
-    verify,
-    serviceTokens,
+    verify: useCases.verify,
+    serviceTokens: useCases.serviceTokens,
     clock,
-    service: makeServiceHooks(credentials, services),
+    service: makeServiceHooks(credentials, useCases.services),
   });
 
-  const tokenPairResponse = makeTokenPairResponse(codec, config);
-  const callerFingerprint = makeCallerFingerprint(callerHashes, warnOfRelay);
   const networkOf = makeNetworkOf(config);
-  const guessOriginOf = makeGuessOriginOf({
+  const deps = {
+    ...useCases,
+    config,
+    keyRing,
+    clock,
     codec,
-    callerFingerprints: makeCallerFingerprints(callerHashes),
-    networkOf,
-  });
-  if (config.DOCS_ENABLED) await app.register(openapi);
-  await app.register(signUpRoute, { signUp, tokenPairResponse, callerFingerprint, networkOf });
-  const noteLogin = makeHiddenCallers(config.RATE_LIMIT_ALLOW);
-  const logins = { tokenPairResponse, callerFingerprint, guessOriginOf, noteLogin };
-  await app.register(logInRoute, { logIn, ...logins });
-  await app.register(secondFactorRoute, { completeLogin, ...logins });
-  await app.register(passwordResetRoute, { resetPassword, resetRequests, guessOriginOf, networkOf });
-  await app.register(emailVerificationRoute, { mails, guessOriginOf });
-  await app.register(refreshRoute, { refresh, tokenPairResponse, callerFingerprint, codec });
-  await app.register(logOutRoute, { logOut, endToken });
-  await app.register(longLivedTokenRoutes, { createLongLived, logOut, endToken, codec, networkOf });
-  await app.register(verifyRoute, { clock });
-  await app.register(revocationsRoute, { fanOut: options.fanOut });
-  await app.register(tokenRoute, {
-    exchange,
-    serviceTokens,
-    services,
-    checkAssertion,
     credentials,
-    codec,
-  });
-  await app.register(introspectRoute, { introspect, services, codec, config });
-  await app.register(revokeRoute, { revokeToken, codec });
-  await app.register(profileRoute, { accountWithTokens, changeProfile, guessOriginOf });
-  await app.register(passwordRoute, { changePassword, guessOriginOf });
-  await app.register(emailRoute, { mails });
-  await app.register(factorsRoutes, { factors: ownFactors, guessOriginOf });
-  await app.register(totpRoutes, { factors: ownFactors, guessOriginOf });
-  await app.register(tokensRoutes, { listTokens, logOutEverywhere, createLimited, codec, networkOf });
-  await app.register(accountsRoutes, { createAccount, accounts });
-  await app.register(accountTokensRoutes, { accounts });
-  await app.register(accountFactorsRoutes, { factors: accountFactors });
-  await app.register(mailsRoutes, { mails });
-  await app.register(jwksRoute, { keyRing, config });
-  await app.register(metadataRoute, { keyRing, config });
+    fanOut: options.fanOut,
+    tokenPairResponse: makeTokenPairResponse(codec, config),
+    callerFingerprint: makeCallerFingerprint(callerHashes, warnOfRelay),
+    networkOf,
+    guessOriginOf: makeGuessOriginOf({
+      codec,
+      callerFingerprints: makeCallerFingerprints(callerHashes),
+      networkOf,
+    }),
+    noteLogin: makeHiddenCallers(config.RATE_LIMIT_ALLOW),
+  };
+  if (config.DOCS_ENABLED) await app.register(openapi);
+  await app.register(signUpRoute, deps);
+  await app.register(logInRoute, deps);
+  await app.register(secondFactorRoute, deps);
+  await app.register(passwordResetRoute, deps);
+  await app.register(emailVerificationRoute, deps);
+  await app.register(refreshRoute, deps);
+  await app.register(logOutRoute, deps);
+  await app.register(longLivedTokenRoutes, deps);
+  await app.register(verifyRoute, deps);
+  await app.register(revocationsRoute, deps);
+  await app.register(tokenRoute, deps);
+  await app.register(introspectRoute, deps);
+  await app.register(revokeRoute, deps);
+  await app.register(profileRoute, deps);
+  await app.register(passwordRoute, deps);
+  await app.register(emailRoute, deps);
+  await app.register(factorsRoutes, deps);
+  await app.register(totpRoutes, deps);
+  await app.register(tokensRoutes, deps);
+  await app.register(accountsRoutes, deps);
+  await app.register(accountTokensRoutes, deps);
+  await app.register(accountFactorsRoutes, deps);
+  await app.register(mailsRoutes, deps);
+  await app.register(jwksRoute, deps);
+  await app.register(metadataRoute, deps);
 
   app.refuseOtherMethods();
   return app;
 }
 
 /** Health, metrics and log level, on a separate port that stays private. */
-export async function buildOpsApp({
-  readiness,
-  build,
-  metrics,
-  logger,
-}: OpsOptions): Promise<FastifyInstance> {
+export async function buildOpsApp(options: OpsOptions): Promise<FastifyInstance> {
   const app = fastify({
     logger: false,
     genReqId: requestIdOf,
     return503OnClosing: false,
     exposeHeadRoutes: true,
   });
-  registerOpsErrors(app, logger);
+  registerOpsErrors(app, options.logger);
   app.addHook('onRequest', refuseUnlessLocal);
-  await app.register(healthRoutes, { readiness, build });
-  await app.register(metricsRoute, { metrics });
-  await app.register(logLevelRoutes, { logger });
+  await app.register(healthRoutes, options);
+  await app.register(metricsRoute, options);
+  await app.register(logLevelRoutes, options);
   return app;
 }

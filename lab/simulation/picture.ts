@@ -20,6 +20,12 @@ const SHOWN_NETWORKS: Readonly<Record<string, string>> = {
   'time-out 1 s, answers after 3 s': 'time-out of 1 s, answers after 3 s',
 };
 
+/** A simulated figure: whoever chooses another network gets another third digit. */
+export function twoDigits(value: number): string {
+  const decimals = value === 0 || value >= 10 ? 0 : value >= 1 ? 1 : 2;
+  return (Math.round(value * 10 ** decimals) / 10 ** decimals).toFixed(decimals);
+}
+
 /** docs/images/sign-outs.svg. The figures of the table, rounded as there, are enough to draw it. */
 export function signOutsPicture(rules: readonly string[], signOuts: readonly SignOuts[]): string {
   return barChart({
@@ -32,7 +38,7 @@ export function signOutsPicture(rules: readonly string[], signOuts: readonly Sig
       .map(({ network, perThousand }) => ({
         title: SHOWN_NETWORKS[network] ?? '',
         bars: Object.entries(SHOWN_RULES).map(([rule, label]) => {
-          const text = (perThousand[rules.indexOf(rule)] ?? NaN).toFixed(2);
+          const text = twoDigits(perThousand[rules.indexOf(rule)] ?? NaN);
           return { label, value: Number(text), text, isOurs: label === 'Latchkey' };
         }),
       })),

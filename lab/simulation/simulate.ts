@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { DOCS, print, reportText, type Table } from '../table.ts';
 import { falseSignOuts, NETWORKS, untilFound } from './measure.ts';
-import { signOutsPicture } from './picture.ts';
+import { signOutsPicture, twoDigits } from './picture.ts';
 import { RULES, type Rule } from './rules.ts';
 import { THIEVES, type Kind } from './thief.ts';
 
@@ -50,10 +50,7 @@ const tables: Table[] = [
   {
     title: 'False sign-outs per 1,000 refreshes',
     head: ['network', ...rules],
-    rows: signOuts.map(({ network, perThousand }) => [
-      network,
-      ...perThousand.map((each) => each.toFixed(2)),
-    ]),
+    rows: signOuts.map(({ network, perThousand }) => [network, ...perThousand.map(twoDigits)]),
   },
   {
     title: 'Time until the thief is found: median (longest)',

@@ -1,5 +1,4 @@
 import type { FastifyBaseLogger } from 'fastify';
-import type { AppOptions, OpsOptions } from '../app.ts';
 import { auditKeys, makeAudit, openTrail } from './audit.ts';
 import { makeDurability } from './durability.ts';
 import { makeFeed } from './revocation-feed.ts';
@@ -39,18 +38,6 @@ import { makeServiceDirectory } from '../domain/services/directory.ts';
 import { makeServiceStore } from '../infra/postgres/service-store.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 
-export interface Composition {
-  app: AppOptions;
-  ops: OpsOptions;
-  /** Starts the background tasks: write-behind, sweeps, retries. */
-  start(): void;
-  /** What in the database's settings makes it impossible to serve, and what to do; null if nothing is known of it. */
-  refusal: () => string | null;
-  /** Begins draining: the replica is not ready, and its responses close their connections. */
-  drain(): void;
-  close(): Promise<void>;
-}
-
 /**
  * Builds clients, stores and use cases.
  * @param databaseUrl of the configured or the embedded database.
@@ -62,7 +49,7 @@ export async function compose(
   logger: FastifyBaseLogger,
   output: Pick<LogOutput, 'openAudit' | 'dropped'>,
   tracer: Tracer | null = null,
-): Promise<Composition> {
+) {
   let isDraining = false;
   const lifetimes = lifetimesOf(config);
   const build = readBuild();
@@ -215,11 +202,14 @@ export async function compose(
       observe,
       tracer,
     },
+    /** Starts the background tasks: write-behind, sweeps, retries. */
     start: () => {
       tasks.start();
     },
+    /** What in the database's settings makes it impossible to serve, and what to do; null if nothing is known of it. */
     refusal: () => postgres.refusal()?.message ?? null,
     ops: { readiness, build, metrics: () => metrics.text(), logger },
+    /** Begins draining: the replica is not ready, and its responses close their connections. */
     drain() {
       isDraining = true;
       // Feed readers never disconnect on their own: closing moves them to another replica.
@@ -236,6 +226,8 @@ export async function compose(
     },
   };
 }
+
+export type Composition = Awaited<ReturnType<typeof compose>>;
 
 interface ClockParts {
   config: Config;

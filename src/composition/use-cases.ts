@@ -18,7 +18,6 @@ import type { LimitAttempt } from '../domain/limits/limit-attempts.ts';
 import { makeBudget } from '../domain/limits/budget.ts';
 import { makeCodeLimits } from '../domain/factors/code-limits.ts';
 import type { LoginTokens } from '../domain/factors/login-token.ts';
-import type { UseCases } from '../app.ts';
 import { makeCompleteLogin } from '../domain/sessions/complete-login.ts';
 import { makeLogIn } from '../domain/sessions/log-in.ts';
 import { makeOpenSession } from '../domain/sessions/open-session.ts';
@@ -86,154 +85,70 @@ export interface Parts {
   auditLimit: AuditLimit;
 }
 
-/** The use cases that routes call. */
-export function makeUseCases(parts: Parts): UseCases {
-  const { config, lifetimes, tokenStates, tokens, postgres, durability, hashing, clock, observe, audit } =
-    parts;
-  const { hasher, bulkhead, checkPassword } = hashing;
+/**
+ * The use cases that routes call. Each takes what its ports name from `deps`; beside it stand its settings alone, so that
+ * a new use case is one entry here.
+ */
+export function makeUseCases(parts: Parts) {
+  const { config, postgres, limitAttempt, hashNames } = parts;
   const wantsProof = config.EMAIL_VERIFICATION;
-  const users = makeUserStore(postgres, parts.hashNames.each, wantsProof);
-  const accounts = makeAccountStore(postgres, parts.hashNames.each, wantsProof);
-  const hashName = (name: string) => parts.hashAttempt(`audit ${name}`);
-  const factors = makeFactorStore(postgres);
-  const { auditLimit, loginTokens, secrets, limitAttempt } = parts;
-  const limitGuess = makeGuessingLimits({
-    limitAttempt,
-    account: config.RATE_LIMIT_ACCOUNT,
-    network: config.RATE_LIMIT_NETWORK,
-    hashName,
-  });
-  const limitCode = makeCodeLimits(limitAttempt, config.RATE_LIMIT_FACTOR);
-  // Without the feed: a revocation that it reads was published when it happened.
-  const readThrough = withReadThrough(parts.unpublishedStates, { tokens, clock, observe });
-  const { writeBehind, revocations, revoke, revokeByCaller, endForReuse } = durability;
-  const openSession = makeOpenSession({
-    tokens,
-    revocations,
-    tokenStates,
-    lifetimes,
-    maxSessions: config.MAX_SESSIONS_PER_USER,
-    audit,
-  });
-  const verify = makeVerify({
-    tokenStates: readThrough,
-    writeBehind,
-    endForReuse,
-    lifetimes,
-    clock,
-    audit,
-    observe,
-  });
-  const serviceTokens = makeServiceTokens({
-    services: parts.services,
-    issuer: config.ISSUER,
-    ownAudience: config.AUDIENCE,
-    ttl: config.SERVICE_TOKEN_TTL,
-    clock,
-    randomBytes,
-    observe,
-  });
-  const finishEndings = makeFinishEndings({
-    tokenStates: parts.unpublishedStates,
-    feed: parts.feed,
-    revocations,
-  });
-  const finishUserChange = makeFinishUserChange({ tokenStates, feed: parts.feed });
-  const confirmPassword = makeConfirmPassword({ users, limitGuess, checkPassword });
-  const newNames = makeNewNames(config.RESERVED_USERNAMES);
-  const isCommonPassword = loadCommonPasswords();
-  const passwordMinLength = config.PASSWORD_MIN_LENGTH;
-  const { feed } = parts;
-  const newAccounts = { users, feed, hasher, bulkhead, audit, isCommonPassword, newNames, passwordMinLength };
-  const newPasswords = {
+  const stores = {
+    ...parts,
+    ...parts.hashing,
+    ...parts.durability,
+    users: makeUserStore(postgres, hashNames.each, wantsProof),
+    accounts: makeAccountStore(postgres, hashNames.each, wantsProof),
     passwords: makePasswordStore(postgres),
-    tokenStates,
-    finishEndings,
-    hasher,
-    bulkhead,
-    isCommonPassword,
-    passwordMinLength,
-    lifetimes,
-    clock,
-    audit,
+    factors: makeFactorStore(postgres),
+    // Without the feed: a revocation that it reads was published when it happened.
+    readThrough: withReadThrough(parts.unpublishedStates, parts),
+    hashName: (name: string) => parts.hashAttempt(`audit ${name}`),
+    newNames: makeNewNames(config.RESERVED_USERNAMES),
+    isCommonPassword: loadCommonPasswords(),
+    passwordMinLength: config.PASSWORD_MIN_LENGTH,
+    ownAudience: config.AUDIENCE,
+    randomBytes,
   };
-  const accountWithTokens = makeAccountWithTokens({ tokens, tokenStates, lifetimes, clock });
+  const limited = {
+    ...stores,
+    limitGuess: makeGuessingLimits({
+      ...stores,
+      account: config.RATE_LIMIT_ACCOUNT,
+      network: config.RATE_LIMIT_NETWORK,
+    }),
+    limitCode: makeCodeLimits(limitAttempt, config.RATE_LIMIT_FACTOR),
+  };
+  const deps = {
+    ...limited,
+    openSession: makeOpenSession({ ...limited, maxSessions: config.MAX_SESSIONS_PER_USER }),
+    finishEndings: makeFinishEndings({ ...limited, tokenStates: parts.unpublishedStates }),
+    finishUserChange: makeFinishUserChange(limited),
+    confirmPassword: makeConfirmPassword(limited),
+    accountWithTokens: makeAccountWithTokens(limited),
+    verify: makeVerify(limited),
+    serviceTokens: makeServiceTokens({ ...limited, issuer: config.ISSUER, ttl: config.SERVICE_TOKEN_TTL }),
+  };
 
   return {
+    services: deps.services,
+    checkAssertion: deps.checkAssertion,
+    resetRequests: deps.resetRequests,
+    accountWithTokens: deps.accountWithTokens,
+    verify: deps.verify,
+    serviceTokens: deps.serviceTokens,
     signUp: makeSignUp({
-      ...newAccounts,
-      tokenStates,
-      observe,
+      ...deps,
       enabled: config.SIGNUP_ENABLED,
       networkBudget: makeBudget(limitAttempt, {
-        network: {
-          limit: 'signup_network',
-          allowance: config.RATE_LIMIT_SIGNUP_NETWORK,
-        },
+        network: { limit: 'signup_network', allowance: config.RATE_LIMIT_SIGNUP_NETWORK },
       }),
     }),
-    createAccount: makeCreateAccount({
-      ...newAccounts,
-      accounts,
-      hashThatNothingOpens: () => hashThatNothingOpens(hashing.cost),
-    }),
-    accounts: makeManageAccounts({
-      accounts,
-      tokens,
-      services: parts.services,
-      accountWithTokens,
-      tokenStates,
-      finishEndings,
-      finishUserChange,
-      newNames,
-      randomBytes,
-      issueReset: (key, tokenHash) => issueReset(postgres, key, tokenHash, config.PASSWORD_RESET_TTL),
-      reservation: {
-        grace: config.DELETED_NAME_GRACE * 1e3,
-        hashes: (names) => parts.hashNames.newest(names).map(([, hash]) => hash),
-      },
-      lifetimes,
-      clock,
-      audit,
-    }),
-    logIn: makeLogIn({
-      users,
-      factors,
-      loginTokens,
-      openSession,
-      limitGuess,
-      hasher,
-      bulkhead,
-      clock,
-      audit,
-      hashName,
-      checkPassword,
-    }),
-    completeLogin: makeCompleteLogin({
-      factors,
-      loginTokens,
-      secrets,
-      openSession,
-      limitCode,
-      limitGuess,
-      clock,
-      audit,
-    }),
-    refresh: makeRefresh({
-      tokenStates: readThrough,
-      endForReuse,
-      writeBehind,
-      lifetimes,
-      clock,
-      audit,
-      observe,
-      retryWindow: config.REFRESH_RETRY_WINDOW,
-    }),
-    ...makeEndToken({ revoke, revokeByCaller, audit }),
+    logIn: makeLogIn(deps),
+    completeLogin: makeCompleteLogin(deps),
+    refresh: makeRefresh({ ...deps, retryWindow: config.REFRESH_RETRY_WINDOW }),
+    ...makeEndToken(deps),
     ...makeCreateLongLived({
-      tokens,
-      tokenStates,
-      services: parts.services,
+      ...deps,
       budget: makeBudget(limitAttempt, {
         user: { limit: 'llt_budget', allowance: config.RATE_LIMIT_LLT },
         network: { limit: 'llt_network', allowance: config.RATE_LIMIT_LLT_NETWORK },
@@ -243,56 +158,41 @@ export function makeUseCases(parts: Parts): UseCases {
       limitedEnabled: config.LIMITED_TOKENS_ENABLED,
       maxAge: config.LLT_MAX_AGE,
       limitedMaxAge: config.LIMITED_TOKEN_MAX_AGE,
-      ownAudience: config.AUDIENCE,
       loginMaxAge: config.LLT_LOGIN_MAX_AGE,
-      clock,
-      audit,
-      auditLimit,
     }),
-    ownFactors: makeOwnFactors({
-      factors,
-      secrets,
-      confirmPassword,
-      limitAttempt,
-      allowance: config.RATE_LIMIT_FACTOR,
-      loginMaxAge: config.FACTOR_LOGIN_MAX_AGE,
-      issuer: new URL(config.ISSUER).host,
-      randomBytes,
-      clock,
-      audit,
-    }),
-    accountFactors: makeAccountFactors({ factors, finishEndings, lifetimes, clock, audit }),
-    services: parts.services,
-    checkAssertion: parts.checkAssertion,
-    accountWithTokens,
-    listTokens: makeListTokens({ accountWithTokens, tokens, lifetimes, clock }),
-    logOutEverywhere: makeLogOutEverywhere({ tokens, finishEndings, lifetimes, clock, audit }),
-    changePassword: makeChangePassword({ ...newPasswords, confirmPassword }),
+    introspect: makeIntrospect(deps),
+    exchange: makeExchange({ ...deps, ttl: config.EXCHANGED_TOKEN_TTL }),
+    listTokens: makeListTokens(deps),
+    logOutEverywhere: makeLogOutEverywhere(deps),
+    changePassword: makeChangePassword(deps),
     changeProfile: makeChangeProfile({
-      users,
-      confirmPassword,
-      tokenStates,
-      finishUserChange,
-      newNames,
+      ...deps,
       budget: makeBudget(limitAttempt, {
         user: { limit: 'profile_budget', allowance: config.RATE_LIMIT_PROFILE },
       }),
-      audit,
     }),
-    resetPassword: makeResetPassword({ ...newPasswords, limitGuess }),
-    resetRequests: parts.resetRequests,
-    mails: makeMails({ mails: parts.mails, accounts, limitGuess, randomBytes, audit, auditLimit }),
-    introspect: makeIntrospect({ verify, serviceTokens, observe }),
-    exchange: makeExchange({
-      verify,
-      services: parts.services,
-      ownAudience: config.AUDIENCE,
-      ttl: config.EXCHANGED_TOKEN_TTL,
-      clock,
-      randomBytes,
-      observe,
+    resetPassword: makeResetPassword(deps),
+    mails: makeMails(deps),
+    ownFactors: makeOwnFactors({
+      ...deps,
+      allowance: config.RATE_LIMIT_FACTOR,
+      loginMaxAge: config.FACTOR_LOGIN_MAX_AGE,
+      issuer: new URL(config.ISSUER).host,
     }),
-    serviceTokens,
-    verify,
+    accountFactors: makeAccountFactors(deps),
+    createAccount: makeCreateAccount({
+      ...deps,
+      hashThatNothingOpens: () => hashThatNothingOpens(deps.cost),
+    }),
+    accounts: makeManageAccounts({
+      ...deps,
+      issueReset: (key, tokenHash) => issueReset(postgres, key, tokenHash, config.PASSWORD_RESET_TTL),
+      reservation: {
+        grace: config.DELETED_NAME_GRACE * 1e3,
+        hashes: (names) => hashNames.newest(names).map(([, hash]) => hash),
+      },
+    }),
   };
 }
+
+export type UseCases = ReturnType<typeof makeUseCases>;

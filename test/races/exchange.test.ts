@@ -18,7 +18,7 @@ test('logout against exchange: a token that comes after the logout is not good',
   const { tokenStates, tokens, key, generation, revoke } = await raceWorld(t);
   const known = stopAfter(() => Promise.resolve(true));
   const verify = makeVerify({
-    tokenStates: withReadThrough(tokenStates, { tokens, clock: systemClock, observe: UNOBSERVED }),
+    readThrough: withReadThrough(tokenStates, { tokens, clock: systemClock, observe: UNOBSERVED }),
     writeBehind: { note: () => undefined, noteUse: () => undefined },
     endForReuse: { queue: () => false },
     lifetimes: { accessToken: 900, refreshToken: 2_592_000, session: 0 },

@@ -14,7 +14,7 @@ test('theft against a lost reply: the next refresh tells the record', { skip: re
   const world = await raceWorld(t);
   const { tokenStates, tokens, revocations, writer, key, generation, rotate, forgetEverything } = world;
   const refresh = makeRefresh({
-    tokenStates: withReadThrough(tokenStates, { tokens, clock: systemClock, observe: UNOBSERVED }),
+    readThrough: withReadThrough(tokenStates, { tokens, clock: systemClock, observe: UNOBSERVED }),
     endForReuse: makeEndForReuse({
       ...someQueues(),
       tokenStates,

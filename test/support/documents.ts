@@ -70,5 +70,6 @@ export const NOT_RUN: Readonly<Record<string, RegExp>> = {
   'needs a host of your own': /^useradd /m,
   'needs a leaked token': /^read -rs token$/m,
   'needs a release': /SHA256SUMS|^podman load /m,
+  'needs minutes': /^npm ci && npm test$/m,
   'needs your stores': /\.internal\b|\b10\.0\.0\.\d/,
 };

@@ -12,7 +12,7 @@ import type { Bearer, Demand, ExchangedBearer, LoginProof, Principal } from '../
 import type { BearerRefusal, ProofRefusal } from '../refusal-reasons.ts';
 
 interface VerifyPorts {
-  tokenStates: Pick<ReadThroughStates, 'checkAccess' | 'checkLongLived'>;
+  readThrough: Pick<ReadThroughStates, 'checkAccess' | 'checkLongLived'>;
   writeBehind: Pick<WriteBehind, 'note' | 'noteUse'>;
   endForReuse: Pick<EndForReuse, 'queue'>;
   lifetimes: Lifetimes;
@@ -28,12 +28,12 @@ interface VerifyPorts {
  * @throws AuthError `invalid_token`, `unavailable`
  */
 export function makeVerify(ports: VerifyPorts) {
-  const { tokenStates, writeBehind, endForReuse, lifetimes, clock, audit, observe } = ports;
+  const { readThrough, writeBehind, endForReuse, lifetimes, clock, audit, observe } = ports;
 
   const ask = (bearer: Bearer | ExchangedBearer) =>
     isLongLived(bearer.type)
-      ? tokenStates.checkLongLived(bearer)
-      : tokenStates.checkAccess(bearer, bearer.type === 'exchanged' ? ANY_GENERATION : bearer.generation);
+      ? readThrough.checkLongLived(bearer)
+      : readThrough.checkAccess(bearer, bearer.type === 'exchanged' ? ANY_GENERATION : bearer.generation);
 
   return async function verify(bearer: Bearer | ExchangedBearer, from: Sourced): Promise<Principal> {
     const { type, userId, tokenId, generation, withFactor, authTime } = bearer;

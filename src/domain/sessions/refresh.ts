@@ -13,7 +13,7 @@ import type { SessionGrant } from './session.ts';
 import type { WriteBehind } from '../tokens/write-behind.ts';
 
 interface RefreshPorts {
-  tokenStates: Pick<ReadThroughStates, 'rotate'>;
+  readThrough: Pick<ReadThroughStates, 'rotate'>;
   endForReuse: Pick<EndForReuse, 'end'>;
   writeBehind: Pick<WriteBehind, 'note'>;
   lifetimes: Lifetimes;
@@ -39,11 +39,11 @@ export interface RefreshRequest {
  * @throws AuthError `invalid_token`, `token_reused` (the session has ended), `refresh_overlap`, `unavailable`
  */
 export function makeRefresh(ports: RefreshPorts) {
-  const { tokenStates, lifetimes, clock, observe } = ports;
+  const { readThrough, lifetimes, clock, observe } = ports;
   const window = ports.retryWindow * 1_000_000;
 
   const present = ({ identity, caller, receivedAt }: RefreshRequest) =>
-    tokenStates.rotate(identity, {
+    readThrough.rotate(identity, {
       generation: identity.generation,
       elapsed: Math.ceil((clock.monotonic() - receivedAt) * 1000),
       window,

@@ -10,10 +10,6 @@ export interface NewHash {
   imported?: { hash: string; cost: string };
 }
 
-export type ParsedHash = { ok: true; value: NewHash } | { ok: false; message: string };
-
-export type ParsedSecret = { ok: true; value: Uint8Array | null } | { ok: false; message: string };
-
 /** An account to add, with its names in their canonical form. */
 export interface ImportedUser {
   username: string;
@@ -32,26 +28,24 @@ export interface ImportedUser {
 
 export type ParsedLine = { ok: true; user: ImportedUser } | { ok: false; problem: string };
 
+/** What a reader makes of a field; the message of a refusal follows the field's name. */
+export type ReadField<Value> = { ok: true; value: Value } | { ok: false; message: string };
+
+/** Of every field: what a line calls it, and what reads it. A line that lacks the field gives `undefined`. */
+type Readers = {
+  [Field in keyof ImportedUser]: readonly [
+    name: string,
+    read: (raw: unknown) => ReadField<ImportedUser[Field]>,
+  ];
+};
+
 interface LinePorts {
   newNames: NewNames;
-  readHash: (value: unknown) => ParsedHash;
-  readTotpSecret: (value: unknown) => ParsedSecret;
+  readHash: (value: unknown) => ReadField<NewHash>;
+  readTotpSecret: (value: unknown) => ReadField<Uint8Array | null>;
   /** Milliseconds since 1970. */
   now: () => number;
 }
-
-const FIELDS = [
-  'username',
-  'name',
-  'email',
-  'password_hash',
-  'external_id',
-  'created_at',
-  'roles',
-  'disabled',
-  'email_verified',
-  'totp_secret',
-];
 
 /** Reads a line of a file of users. Its problems name fields, and hold no value. */
 export function makeReadLine({
@@ -61,46 +55,37 @@ export function makeReadLine({
   now,
 }: LinePorts): (line: Uint8Array) => ParsedLine {
   const utf8 = new TextDecoder('utf-8', { fatal: true });
+  const readers: Readers = {
+    username: ['username', ofText(newNames.username)],
+    name: ['name', ofText(newNames.name)],
+    email: ['email', ofText(newNames.email)],
+    hash: ['password_hash', readHash],
+    externalId: [
+      'external_id',
+      (raw) => (raw === undefined || raw === null ? NONE : ofText(parseExternalId)(raw)),
+    ],
+    createdAt: ['created_at', (raw) => (raw === undefined ? NONE : parseCreatedAt(raw, now()))],
+    roles: ['roles', (raw) => parseRoles(raw ?? [])],
+    disabled: ['disabled', parseFlag],
+    emailVerified: ['email_verified', parseFlag],
+    totpSecret: ['totp_secret', readTotpSecret],
+  };
+  const known = Object.values(readers).map(([name]) => name);
 
   function readUser(object: Record<string, unknown>): ParsedLine {
-    const unknown = Object.keys(object).filter((field) => !FIELDS.includes(field)).length;
-    if (unknown > 0) return bad(`holds ${unknown} unknown fields; known are ${FIELDS.join(', ')}`);
-    const parsed = {
-      username: ofText(object.username, newNames.username),
-      name: ofText(object.name, newNames.name),
-      email: ofText(object.email, newNames.email),
-      password_hash: readHash(object.password_hash),
-      external_id: readExternalId(object.external_id),
-      created_at: parseCreatedAt(object.created_at, now()),
-      roles: parseRoles(object.roles ?? []),
-      disabled: parseFlag(object.disabled),
-      email_verified: parseFlag(object.email_verified),
-      totp_secret: readTotpSecret(object.totp_secret),
-    };
-    const problems = Object.entries(parsed).flatMap(([field, result]) =>
-      result.ok ? [] : [`${field} ${result.message}`],
-    );
-    const { username, name, email, password_hash, external_id } = parsed;
-    const { created_at, roles, disabled, email_verified, totp_secret } = parsed;
-    if (!(username.ok && name.ok && email.ok && password_hash.ok && external_id.ok))
-      return bad(problems.join('; '));
-    if (!(created_at.ok && roles.ok && disabled.ok && email_verified.ok && totp_secret.ok))
-      return bad(problems.join('; '));
-    return {
-      ok: true,
-      user: {
-        username: username.value,
-        name: name.value,
-        email: email.value,
-        externalId: external_id.value,
-        hash: password_hash.value,
-        createdAt: created_at.value,
-        roles: roles.value,
-        disabled: disabled.value,
-        emailVerified: email_verified.value,
-        totpSecret: totp_secret.value,
-      },
-    };
+    const unknown = Object.keys(object).filter((name) => !known.includes(name)).length;
+    if (unknown > 0) return bad(`holds ${unknown} unknown fields; known are ${known.join(', ')}`);
+    const user: Partial<Record<keyof ImportedUser, unknown>> = {};
+    const problems: string[] = [];
+    for (const [field, [name, read]] of Object.entries(readers) as [
+      keyof ImportedUser,
+      Readers[keyof ImportedUser],
+    ][]) {
+      const result = read(object[name]);
+      if (result.ok) user[field] = result.value;
+      else problems.push(`${name} ${result.message}`);
+    }
+    return problems.length === 0 ? { ok: true, user: user as ImportedUser } : bad(problems.join('; '));
   }
 
   return (line) => {
@@ -126,20 +111,19 @@ function fromJson(text: string): Record<string, unknown> | null {
   }
 }
 
-function ofText(raw: unknown, parse: (raw: string) => Parsed): Parsed {
-  if (raw === undefined) return refuse({ code: 'required', message: 'is required' });
-  return typeof raw === 'string' ? parse(raw) : refuse({ code: 'type', message: 'must be a string' });
-}
+const NONE = { ok: true, value: null } as const;
 
-function readExternalId(raw: unknown): Parsed<string | null> {
-  return raw === undefined || raw === null ? { ok: true, value: null } : ofText(raw, parseExternalId);
+function ofText(parse: (raw: string) => Parsed): (raw: unknown) => Parsed {
+  return (raw) => {
+    if (raw === undefined) return refuse({ code: 'required', message: 'is required' });
+    return typeof raw === 'string' ? parse(raw) : refuse({ code: 'type', message: 'must be a string' });
+  };
 }
 
 /** RFC 3339: with seconds and a time zone. */
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/i;
 
-function parseCreatedAt(raw: unknown, now: number): Parsed<number | null> {
-  if (raw === undefined) return { ok: true, value: null };
+function parseCreatedAt(raw: unknown, now: number): Parsed<number> {
   const time = typeof raw === 'string' && TIME.test(raw) ? Date.parse(raw) : NaN;
   if (Number.isNaN(time)) return refuse({ code: 'format', message: 'must be a time as in RFC 3339' });
   if (time < 0 || time > now)

@@ -17,11 +17,7 @@ import { holdsInvisible, withoutInvisible } from './visible.ts';
  * Further rules for names, at signup and when a name is changed. A login only canonicalises, so that a new rule locks
  * no existing account out.
  */
-export interface NewNames {
-  username: (raw: string) => Parsed;
-  name: (raw: string) => Parsed;
-  email: (raw: string) => Parsed;
-}
+export type NewNames = Record<keyof ChangedNames, (raw: string) => Parsed>;
 
 /** @param reserved usernames in canonical form. No account gets one of them, or a lookalike. */
 export function makeNewNames(reserved: readonly string[]): NewNames {
@@ -38,9 +34,15 @@ export function parseNames<Given extends ChangedNames>(
   names: Given,
   newNames: NewNames,
 ): { values: Record<keyof Given & keyof ChangedNames, string>; errors: FieldError[] } {
-  const given = (['username', 'name', 'email'] as const).filter((field) => names[field] !== undefined);
-  const parsed = given.map((field) => [field, newNames[field](names[field] ?? '')]);
-  return collectFields(Object.fromEntries(parsed) as Record<keyof Given & keyof ChangedNames, Parsed>);
+  const parsed: Partial<Record<keyof ChangedNames, Parsed>> = {};
+  for (const [field, parse] of Object.entries(newNames) as [
+    keyof ChangedNames,
+    NewNames[keyof ChangedNames],
+  ][]) {
+    const raw = names[field];
+    if (raw !== undefined) parsed[field] = parse(raw);
+  }
+  return collectFields(parsed as Record<keyof Given & keyof ChangedNames, Parsed>);
 }
 
 const INVISIBLE = badCharacter('must not hold invisible characters');

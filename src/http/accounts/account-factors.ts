@@ -8,7 +8,7 @@ import { endedTokens, refuseBody } from '../schemas.ts';
 import { accountId, AccountParams } from './account-schema.ts';
 
 interface AccountFactorsRoute {
-  factors: AccountFactors;
+  accountFactors: AccountFactors;
 }
 
 const common = {
@@ -39,13 +39,13 @@ const removeSchema = operation({
 /** An account's second factors, for registered services. */
 export const accountFactorsRoutes: FastifyPluginCallbackTypebox<AccountFactorsRoute> = (
   app,
-  { factors },
+  { accountFactors },
   done,
 ) => {
   app.get(
     '/api/users/:id/factors',
     { schema: listSchema, ...app.auth.service('users.read') },
-    async (request) => factorsBody(await factors.list(accountId(request.params))),
+    async (request) => factorsBody(await accountFactors.list(accountId(request.params))),
   );
 
   app.delete(
@@ -53,7 +53,7 @@ export const accountFactorsRoutes: FastifyPluginCallbackTypebox<AccountFactorsRo
     { schema: removeSchema, ...app.auth.service('users.factors') },
     async (request) => {
       refuseBody(request.body);
-      const ended = await factors.removeAll(accountId(request.params), serviceOf(request), request);
+      const ended = await accountFactors.removeAll(accountId(request.params), serviceOf(request), request);
       return { msg: 'second factors removed', ended };
     },
   );

@@ -20,7 +20,7 @@ import {
 } from '../schemas.ts';
 
 export interface FactorsRoute {
-  factors: OwnFactors;
+  ownFactors: OwnFactors;
   guessOriginOf: GuessOriginOf;
 }
 
@@ -105,10 +105,10 @@ const removeSchema = operation({
 
 /** The second factors of the caller's account. */
 export const factorsRoutes: FastifyPluginCallbackTypebox<FactorsRoute> = (app, options, done) => {
-  const { factors, guessOriginOf } = options;
+  const { ownFactors, guessOriginOf } = options;
 
   app.get('/api/user/factors', { schema: listSchema, onRequest: app.auth.principal }, async (request) =>
-    factorsBody(await factors.list(principalOf(request))),
+    factorsBody(await ownFactors.list(principalOf(request))),
   );
 
   const { onRequest: authenticate, preValidation } = app.auth.change;
@@ -125,7 +125,7 @@ export const factorsRoutes: FastifyPluginCallbackTypebox<FactorsRoute> = (app, o
     { schema: codesSchema, onRequest, preValidation },
     async (request) => {
       const change = await factorChange(request, request.body.current_password, guessOriginOf);
-      return { recovery_codes: await factors.replaceRecoveryCodes(callerOf(request), change) };
+      return { recovery_codes: await ownFactors.replaceRecoveryCodes(callerOf(request), change) };
     },
   );
 
@@ -135,7 +135,7 @@ export const factorsRoutes: FastifyPluginCallbackTypebox<FactorsRoute> = (app, o
     async (request) => {
       const id = parseId(request.params.id, 'params/id');
       const change = await factorChange(request, request.body.current_password, guessOriginOf);
-      await factors.remove(callerOf(request), id, change);
+      await ownFactors.remove(callerOf(request), id, change);
       return { msg: 'second factor removed' };
     },
   );

@@ -66,7 +66,7 @@ const confirmSchema = operation({
 
 /** The two requests that add an authenticator app. */
 export const totpRoutes: FastifyPluginCallbackTypebox<FactorsRoute> = (app, options, done) => {
-  const { factors, guessOriginOf } = options;
+  const { ownFactors, guessOriginOf } = options;
   const { onRequest: authenticate, preValidation } = app.auth.change;
   const onRequest = [app.refuseWhenLate, authenticate, app.refuseWhenStoreFull, app.limitByAddress('login')];
 
@@ -75,7 +75,7 @@ export const totpRoutes: FastifyPluginCallbackTypebox<FactorsRoute> = (app, opti
     { schema: setUpSchema, onRequest: [...onRequest, app.refuseWhenFull('known')], preValidation },
     async (request) => {
       const change = await factorChange(request, request.body.current_password, guessOriginOf);
-      const { secret, otpauthUri } = await factors.setUpTotp(callerOf(request), change);
+      const { secret, otpauthUri } = await ownFactors.setUpTotp(callerOf(request), change);
       return { secret, otpauth_uri: otpauthUri };
     },
   );
@@ -86,7 +86,11 @@ export const totpRoutes: FastifyPluginCallbackTypebox<FactorsRoute> = (app, opti
     async (request) => {
       const { network } = await guessOriginOf(request);
       const source = { from: request, network };
-      const { id, recoveryCodes } = await factors.confirmTotp(callerOf(request), request.body.code, source);
+      const { id, recoveryCodes } = await ownFactors.confirmTotp(
+        callerOf(request),
+        request.body.code,
+        source,
+      );
       return { id, ...(recoveryCodes && { recovery_codes: recoveryCodes }) };
     },
   );

@@ -38,7 +38,6 @@ export const BROWSER_PATHS: ReadonlySet<string> = new Set([
 const EXPOSED = 'Allow, Retry-After, WWW-Authenticate, X-Request-Id';
 
 const PREFLIGHT = {
-  'access-control-allow-methods': 'DELETE, GET, PATCH, POST',
   'access-control-allow-headers': 'Authorization, Content-Type, Traceparent, X-Request-Id',
   // Ten minutes; a change of the configuration takes as long to reach every browser.
   'access-control-max-age': '600',
@@ -62,8 +61,12 @@ function cors(app: FastifyInstance, { origins }: CorsOptions, done: () => void):
     reply.header('access-control-allow-origin', origin).header('access-control-expose-headers', EXPOSED);
     const isPreflight =
       request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined;
-    if (isPreflight) void reply.code(204).headers(PREFLIGHT).send();
-    else next();
+    if (!isPreflight) {
+      next();
+      return;
+    }
+    const methods = app.methodsOf(request.routeOptions.url ?? '');
+    void reply.code(204).header('access-control-allow-methods', methods).headers(PREFLIGHT).send();
   };
 
   // A hook of these routes alone, and of their 405s: no other request takes longer.
@@ -73,4 +76,4 @@ function cors(app: FastifyInstance, { origins }: CorsOptions, done: () => void):
   done();
 }
 
-export default fp(cors, { name: 'cors', fastify: '5.x' });
+export default fp(cors, { name: 'cors', fastify: '5.x', dependencies: ['method-not-allowed'] });

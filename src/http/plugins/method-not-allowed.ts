@@ -23,16 +23,20 @@ function methodNotAllowed(app: FastifyInstance, _options: object, done: () => vo
     next(request.is404 ? new AuthError('not_found') : undefined);
   });
   const known = new Map<string, { methods: Set<string>; group: RequestGroup }>();
+  let isComplete = false;
   app.addHook('onRoute', ({ url, method, config }: RouteOptions) => {
+    if (isComplete) return;
     const { methods, group } = known.get(url) ?? { methods: new Set(), group: config?.group ?? 'other' };
     for (const each of [method].flat()) methods.add(each);
     known.set(url, { methods, group });
   });
+  app.decorate('methodsOf', (url) => [...(known.get(url)?.methods ?? [])].sort().join(', '));
   app.decorate('refuseOtherMethods', () => {
-    for (const [url, { methods: allowed, group }] of Array.from(known)) {
+    isComplete = true;
+    for (const [url, { methods: allowed, group }] of known) {
       const others = ALL_METHODS.filter((method) => !allowed.has(method));
       if (others.length === 0) continue;
-      const allow = [...allowed].sort().join(', ');
+      const allow = app.methodsOf(url);
       app.route({
         method: others,
         url,
@@ -51,6 +55,8 @@ function methodNotAllowed(app: FastifyInstance, _options: object, done: () => vo
 
 declare module 'fastify' {
   interface FastifyInstance {
+    /** The methods of a path's routes, as in `Allow`; it is complete after the last route. */
+    methodsOf(url: string): string;
     /** Call it after the last route. */
     refuseOtherMethods(): void;
   }

@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { SecretBox } from '../../domain/factors/ports.ts';
 import { fromBase32 } from '../../domain/factors/totp.ts';
 import { AuthError } from '../../domain/errors.ts';
-import type { ParsedSecret } from '../../domain/users/import-line.ts';
+import type { ReadField } from '../../domain/users/import-line.ts';
 import { KeyError, parseSecrets } from './keys.ts';
 
 /** AES-256. */
@@ -75,7 +75,7 @@ const MOST_SECRET_BITS = 512;
  * @param secrets without a key, no secret is read: the account would be open to its password alone.
  */
 export function makeReadTotpSecret({ canSeal }: Pick<SecretBox, 'canSeal'>) {
-  return function readTotpSecret(value: unknown): ParsedSecret {
+  return function readTotpSecret(value: unknown): ReadField<Uint8Array | null> {
     if (value === undefined || value === null) return { ok: true, value: null };
     const secret = typeof value === 'string' ? fromBase32(value) : null;
     if (!secret) return { ok: false, message: 'must be base32' };

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { NewHash, ParsedHash } from '../../domain/users/import-line.ts';
+import type { NewHash, ReadField } from '../../domain/users/import-line.ts';
 import { costOfForeign, limitProblem, parseForeignHash } from './foreign-hash.ts';
 import { translateHash } from './translate-hash.ts';
 import {
@@ -26,15 +26,15 @@ export function hashAsText(stored: Uint8Array): string {
  * @param cost of the hashes that take an imported one's place.
  * @param maxMemory of one login with it, in bytes.
  */
-export function makeReadHash(cost: ScryptCost, maxMemory: number): (value: unknown) => ParsedHash {
-  function readOwn(base64: string): ParsedHash {
+export function makeReadHash(cost: ScryptCost, maxMemory: number): (value: unknown) => ReadField<NewHash> {
+  function readOwn(base64: string): ReadField<NewHash> {
     const hash = Buffer.from(base64, 'base64');
     if (!isOwnHash(hash) || !isIntactHash(hash)) return bad('is damaged');
     const problem = limitProblem({ kind: 'scrypt', ...scryptCostOf(hash), salt: NONE, key: NONE }, maxMemory);
     return problem === null ? good({ passwordHash: hash }) : bad(problem);
   }
 
-  return function readHash(value: unknown): ParsedHash {
+  return function readHash(value: unknown): ReadField<NewHash> {
     if (value === undefined) return bad('is required');
     // Django writes an exclamation mark and random text for a user without a password.
     if (value === null || (typeof value === 'string' && value.startsWith('!')))
@@ -66,10 +66,10 @@ function placeholderFor(imported: string, cost: ScryptCost): Buffer {
   return hashThatNothingOpens(cost, createHash('sha256').update(imported).digest());
 }
 
-function good(value: NewHash): ParsedHash {
+function good(value: NewHash): ReadField<NewHash> {
   return { ok: true, value };
 }
 
-function bad(message: string): ParsedHash {
+function bad(message: string): ReadField<NewHash> {
   return { ok: false, message };
 }

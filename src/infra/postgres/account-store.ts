@@ -251,7 +251,7 @@ export function makeAccountStore(
             ON CONFLICT (name_hash) DO UPDATE SET until = excluded.until`;
           await tx.$executeRaw`DELETE FROM known_devices WHERE user_id = ${id}`;
           await tx.$executeRaw`DELETE FROM wanted_mails WHERE user_id = ${id}`;
-          // Lock in the order of ids, as write-behind does.
+          // The order of locks: caller-lock.ts.
           await tx.$executeRaw`
             WITH locked AS MATERIALIZED (SELECT id FROM tokens WHERE user_id = ${id} ORDER BY id FOR NO KEY UPDATE)
             UPDATE tokens SET ${assign(TOKEN_COLUMNS, ERASED_TOKEN)} FROM locked WHERE tokens.id = locked.id`;

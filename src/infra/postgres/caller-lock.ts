@@ -6,6 +6,14 @@ import { Prisma, type User as UserRow } from '../../generated/prisma/client.ts';
 import type { AccountTransaction } from './account-transaction.ts';
 import { SERVED_COLUMNS, toUser } from './rows.ts';
 
+// The order of locks. Every transaction keeps it, so that none waits for one that waits for it:
+//
+// 1. The user's row. Whoever holds it is alone with what hangs on the account (factors, devices, resets, mails), so
+//    those rows have no order among themselves.
+// 2. Its tokens, in the order of ids: write-behind locks the tokens of many users, without the users' rows.
+//
+// Rows of several users are locked in the order of ids as well, or skipped if somebody else holds them.
+
 /**
  * Locks a user's row until the transaction ends. All code that adds tokens or ends all of them takes this lock, so that
  * limits hold when logins race, and no login succeeds while the account is being disabled.
@@ -44,9 +52,8 @@ export function requireActive(locked: LockedUser | null): asserts locked {
 
 /**
  * Locks the user, the caller's token and the tokens that the operation changes, and reads the caller's token again: the
- * operation takes effect only if its caller is good at that moment. Locks the user's row first and then the token rows
- * in the order of ids, as write-behind does; another order could deadlock. `FOR KEY SHARE` is too weak: it lets
- * `revoked_at` change.
+ * operation takes effect only if its caller is good at that moment. `FOR KEY SHARE` is too weak: it lets `revoked_at`
+ * change.
  * @throws AuthError `invalid_token`, `login_too_old`
  */
 export async function lockCaller(

@@ -21,7 +21,7 @@ const COLUMNS = Prisma.sql`${RECORDED_COLUMNS}, end_reason AS "endReason"`;
 
 /**
  * See TokenStore.revokeAll. A first statement locks only the user, so that the next one sees every change that it
- * waited for. That one locks the caller's row and the rows to end in the order of ids, as write-behind does.
+ * waited for. That one locks the caller's row and the rows to end.
  */
 export async function endTokens(
   tx: AccountTransaction,

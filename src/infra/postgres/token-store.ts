@@ -273,7 +273,7 @@ async function makeRoom(
     .slice(limit - 1)
     .map(({ id }) => BigInt(id));
   if (ids.length === 0) return [];
-  // Lock in the order of ids, as write-behind does.
+  // The order of locks: caller-lock.ts.
   await tx.$queryRaw`SELECT id FROM tokens WHERE id = ANY(${ids}) ORDER BY id FOR NO KEY UPDATE`;
   const replaced = await endRows(tx, Prisma.sql`id = ANY(${ids})`, { at, reason: 'replaced' });
   return replaced.map(({ id }) => id);
@@ -290,8 +290,7 @@ interface StolenRow {
 
 /**
  * See TokenStore.revokeForReuse. A first statement locks only the user's row, as code that adds tokens does, so that
- * the next statement sees every long-lived token added before. Locks token rows in the order of ids, as write-behind
- * does.
+ * the next statement sees every long-lived token added before.
  */
 async function endStolen(
   tx: AccountTransaction,

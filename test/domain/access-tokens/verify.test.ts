@@ -41,7 +41,7 @@ async function aService({ maxAge = 0, away = false } = {}) {
   const noted: unknown[] = [];
   const states = withReadThrough(tokenStates, { tokens, clock, observe: UNOBSERVED });
   const verify = makeVerify({
-    tokenStates: away
+    readThrough: away
       ? { ...states, checkAccess: () => Promise.reject(new AuthError('unavailable')) }
       : states,
     writeBehind: {

@@ -39,7 +39,7 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
   clock.pass(3_600_000);
 
   const refresh = makeRefresh({
-    tokenStates: withReadThrough(tokenStates, { tokens, clock, observe: UNOBSERVED }),
+    readThrough: withReadThrough(tokenStates, { tokens, clock, observe: UNOBSERVED }),
     endForReuse: makeEndForReuse({ tokenStates, tokens, revocations: tokens, clock, audit, ...someQueues() }),
     writeBehind,
     lifetimes: { accessToken: 900, refreshToken: 2_592_000, session: maxAge },
