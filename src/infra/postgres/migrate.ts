@@ -42,6 +42,7 @@ export async function migrate(
   { folder = shippedMigrations(), ...waitOptions }: MigrateOptions = {},
 ): Promise<{ applied: string[]; changed: string[]; keyed: number }> {
   const applied: string[] = [];
+  let attempted: string | undefined;
   let keyed = 0;
   const keyRows = async (client: pg.Client, which?: Unkeyed) => {
     keyed += await fillAddressKeys(
@@ -61,10 +62,14 @@ export async function migrate(
       }
       const done = records.filter(({ finished, rolledBack }) => finished && !rolledBack);
       const recorded = new Map(done.map((record) => [record.name, record]));
+      // The answer to its COMMIT was lost.
+      if (attempted !== undefined && recorded.has(attempted) && !applied.includes(attempted))
+        applied.push(attempted);
       const missing = migrations.filter(({ name }) => !recorded.has(name)).map(complete);
       for (const migration of missing) {
         const paged = PAGED[migration.name];
         if (paged !== undefined) await keyRows(client, paged);
+        attempted = migration.name;
         await applyMigration(
           client,
           migration,

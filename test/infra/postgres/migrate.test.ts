@@ -5,6 +5,7 @@ import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { test, type Test } from 'tap';
+import { ORDERED_BY_LIBRARY } from '../../../src/infra/postgres/inspect.ts';
 import { migrate, MigrationError, resolveMigration } from '../../../src/infra/postgres/migrate.ts';
 import { migrationNames, shippedMigrations } from '../../../src/infra/postgres/migration-files.ts';
 import { testFolder } from '../../support/folder.ts';
@@ -94,6 +95,20 @@ test('an address is marked also where the server counts bytes, not characters', 
     VALUES ('ada', 'ada', 'x@bücher.example', '', '')`;
   await withClient(url, (client) => client.query(insert));
   t.match(await migrate(url), { keyed: 1 });
+});
+
+test('no library orders an index', async (t) => {
+  const { url } = await testDatabase(t);
+  await withClient(url, async (client) => {
+    t.same((await client.query(ORDERED_BY_LIBRARY)).rows, [], 'write COLLATE "C" (docs/migrations.md)');
+    // Whether a query could use the index: a column of another order could not be compared with it.
+    const { rows } = await client.query(
+      `SELECT indexrelid::regclass AS index, attname FROM pg_index
+       JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY(indkey) AND attcollation <> 0
+       WHERE attcollation <> ALL(indcollation::oid[]) AND attrelid::regclass::text !~ '^pg_'`,
+    );
+    t.same(rows, []);
+  });
 });
 
 test('four processes at once apply each migration once', async (t) => {
