@@ -127,15 +127,18 @@ async function cutAtCommit(t: Test, target: string, isPassedOn: boolean): Promis
     for (const each of [client, store]) each.on('error', () => undefined);
     client.on('close', () => store.destroy());
     store.on('close', () => client.destroy());
+    let isLost = false;
     client.on('data', (chunk: Buffer) => {
-      const isCommit = !isCut && chunk.includes('COMMIT\0');
-      isCut ||= isCommit;
-      if (!isCommit || isPassedOn) store.write(chunk);
-      if (!isCommit) return;
-      if (!isPassedOn) client.destroy();
-      else store.once('data', () => client.destroy());
+      isLost = !isCut && chunk.includes('COMMIT\0');
+      isCut ||= isLost;
+      if (!isLost || isPassedOn) store.write(chunk);
+      else client.destroy();
     });
-    store.on('data', (chunk: Buffer) => client.writable && client.write(chunk));
+    store.on('data', (chunk: Buffer) => {
+      // The answer shows that the server has committed.
+      if (isLost) client.destroy();
+      else if (client.writable) client.write(chunk);
+    });
   });
   const url = new URL(target);
   const own = new URL(await listen(t, server));
