@@ -16,7 +16,7 @@ export function buildFirstRelease(t: Test): string {
     execFileSync(program, words, {
       cwd: folder,
       maxBuffer: 2 ** 28,
-      stdio: ['pipe', 'pipe', 'inherit'],
+      stdio: ['pipe', 'pipe', 'pipe'],
       ...options,
     });
   const input = execFileSync(
