@@ -80,7 +80,7 @@ function migrating(t: Test, DATABASE_URL: string, wait: string) {
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
   const closed = once(child, 'close') as Promise<[number | null]>;
   t.teardown(() => child.kill('SIGKILL'));
-  return { said: () => stderr, code: async () => (await closed)[0] };
+  return { child, said: () => stderr, code: async () => (await closed)[0] };
 }
 
 test('`migrate` beside `pg_dump` waits for it, and leaves nothing for an operator to settle', async (t) => {
@@ -104,6 +104,11 @@ test('`migrate` beside `pg_dump` waits for it, and leaves nothing for an operato
     code: 1,
     stderr: /^other transactions were in the way of the migration \S+: .*\(55P03\)/,
   });
+  const stopped = migrating(t, url, '120');
+  await until(() => stopped.said() !== '');
+  stopped.child.kill('SIGTERM');
+  t.equal(await stopped.code(), 143);
+  t.match(stopped.said(), /\nstopped while waiting: nothing was applied\n$/);
   const run = migrating(t, url, '120');
   await until(() => run.said().split('\n').length > 2);
   for (const line of run.said().trim().split('\n'))

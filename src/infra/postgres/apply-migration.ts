@@ -65,7 +65,8 @@ async function applyInTransaction(client: pg.Client, migration: Migration): Prom
   } catch (error) {
     await client.query('ROLLBACK').catch(() => undefined);
     const failure = failureOf(migration, error);
-    if (!(failure instanceof PassingFailure)) await recordStart(client, migration, logsOf(error));
+    if (!(failure instanceof PassingFailure))
+      await recordStart(client, migration, logsOf(error)).catch(() => undefined);
     throw failure;
   }
 }
