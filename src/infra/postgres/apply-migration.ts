@@ -118,7 +118,7 @@ function failureOf({ name }: Migration, error: unknown): MigrationError {
     passing === 'away'
       ? `the connection was lost during the migration ${name}: ${reasonOf(error)}. \`latchkey migrate\` goes on from there`
       : `other transactions were in the way of the migration ${name}: ${logsOf(error)}. ` +
-          'Nothing was changed, and `latchkey migrate` tries it again: let them end, such as a pg_dump or a report, or end them',
+          '`latchkey migrate` tries it again, so there is nothing to settle: let them end, such as a pg_dump or a report, or end them',
   );
 }
 
