@@ -205,7 +205,7 @@ export const LAYERS = [
 /**
  * Who reads no clock of its own. Two clocks for one quantity come apart when a machine sleeps or its clock is set, and
  * only a clock that arrives as a port shows that to a test. Stores have the time from their server, so they read no wall
- * clock, but may measure how long an answer took. Commands that only import or migrate are no stores.
+ * clock, but may measure how long an answer took. A command that only imports is no store.
  */
 const CLOCKS = [
   {
@@ -213,7 +213,7 @@ const CLOCKS = [
     refused: /\bDate\.now\b|\bnew Date\(\)|\bperformance\b/g,
   },
   {
-    files: /^src\/infra\/(redis|postgres\/(?!migrate|user-imports))/,
+    files: /^src\/infra\/(redis|postgres\/(?!user-imports))/,
     refused: /\bDate\.now\b|\bnew Date\(\)|\btimeOrigin\b/g,
   },
 ];

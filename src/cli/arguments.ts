@@ -6,9 +6,9 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
        latchkey --version              the version, and the commit it was built from
 
   migrate                             apply the migrations that DATABASE_URL lacks
-  migrate --wait SECONDS              wait this long for a database that is not up yet (120)
-  migrate --resolve-rolled-back NAME  run a migration again that failed half-way and was undone by hand
-  migrate --resolve-applied NAME      count a migration as applied that failed half-way and was finished by hand
+  migrate --wait SECONDS              wait this long for a database that is not up yet, or for what is in the way (120)
+  migrate --resolve-rolled-back NAME  run a migration again that failed, once its cause is gone
+  migrate --resolve-applied NAME      count a migration as applied that failed and was done by hand
   doctor                              check configuration, stores, clocks and keys, and say what to do
   explain < FILE                      say why the token in FILE is good or refused, and what to do
   keys list                           list the signing keys: which one signs, since when, and what comes next

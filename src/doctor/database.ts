@@ -6,6 +6,7 @@ import {
   inspectAddresses,
   inspectPostgres,
   postgresNow,
+  type CollationFacts,
   type PostgresFacts,
 } from '../infra/postgres/inspect.ts';
 import { reasonOf } from '../infra/postgres/migration-error.ts';
@@ -54,6 +55,7 @@ export function judgeServer(facts: PostgresFacts, pool: number): Finding[] {
     ...(facts.isReadOnly ? [] : [judgeStandbys(facts)]),
     judgeTimeouts(facts),
     judgeConnections(facts, pool),
+    ...(facts.collation ? [judgeCollation(facts.collation)] : []),
   ];
 }
 
@@ -121,6 +123,20 @@ function judgeConnections({ connections, used }: PostgresFacts, pool: number): F
   // A rollout runs one additional replica.
   if (replicas < 3) return warn('database connections', `${found}, and a rollout runs one more`, todo);
   return ok('database connections', found);
+}
+
+function judgeCollation({ recorded, actual, indexes }: CollationFacts): Finding {
+  const check = 'database collation';
+  if (recorded === actual)
+    return ok(check, actual === null ? 'no library orders texts' : `version ${actual}`);
+  const found = `the database was made with version ${recorded ?? 'none'} of its collation, and the server has ${actual ?? 'none'}`;
+  const refresh = 'ALTER DATABASE … REFRESH COLLATION VERSION';
+  if (indexes.length === 0) return warn(check, `${found}; no index of ours depends on it`, refresh);
+  return fail(
+    check,
+    `${found}: these indexes may miss rows: ${indexes.join(', ')}`,
+    `REINDEX INDEX CONCURRENTLY each of them, then ${refresh} (docs/operating.md, "Collation")`,
+  );
 }
 
 async function checkAddresses(pool: Postgres['pool']): Promise<Finding> {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type Test } from 'tap';
-import { prismaLock } from '../../src/infra/postgres/migrate.ts';
+import { prismaLock } from '../../src/infra/postgres/migration-session.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
 import { freePort } from '../support/free-port.ts';

@@ -1,7 +1,7 @@
 import { chmodSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
-import { prismaLock } from '../../src/infra/postgres/migrate.ts';
+import { prismaLock } from '../../src/infra/postgres/migration-session.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { composeService } from '../support/compose-file.ts';
 import { connectProxy } from '../support/connect-proxy.ts';

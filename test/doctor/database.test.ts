@@ -1,9 +1,11 @@
 import { test, type Test } from 'tap';
 import { checkDatabase, judgeServer } from '../../src/doctor/database.ts';
 import type { PostgresFacts } from '../../src/infra/postgres/inspect.ts';
+import { migrate } from '../../src/infra/postgres/migrate.ts';
 import { clockAhead } from '../support/faketime.ts';
 import { aConfig, byCheck, runDoctor } from '../support/doctor.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
+import { sql } from '../support/sql.ts';
 import { toolsMissing } from '../support/tools.ts';
 
 /** A database of the test's own, and its findings after some statements. */
@@ -22,7 +24,8 @@ test('a healthy database', async (t) => {
   for (const limit of ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout'])
     await alter(`SET ${limit} = '10s'`);
   const found = await findings();
-  t.strictSame(Object.keys(found), [
+  const checks = Object.keys(found).filter((check) => check !== 'database collation');
+  t.strictSame(checks, [
     'database settings',
     'database',
     'database commits',
@@ -35,6 +38,27 @@ test('a healthy database', async (t) => {
     'factor keys',
   ]);
   for (const [check, [finding]] of Object.entries(found)) t.equal(finding?.state, 'ok', check);
+});
+
+test('a collation of another version', async (t) => {
+  const { url: server } = await testDatabase(t);
+  const [{ version } = { version: 0 }] = await sql<{ version: number }>(
+    server,
+    `SELECT current_setting('server_version_num')::int AS version`,
+  );
+  if (version < 150_000) {
+    t.notOk('database collation' in byCheck(await checkDatabase(aConfig({ DATABASE_URL: server }))));
+    return;
+  }
+  const { url } = await testDatabase(t, { migrated: false, icu: true });
+  await migrate(url);
+  const finding = async () =>
+    byCheck(await checkDatabase(aConfig({ DATABASE_URL: url })))['database collation'];
+  t.match(await finding(), [{ state: 'ok', found: /^version \d/ }]);
+  await sql(url, `UPDATE pg_database SET datcollversion = '1.2' WHERE datname = current_database()`);
+  t.match(await finding(), [{ state: 'warn', found: /version 1\.2 .*no index/, todo: /REFRESH/ }]);
+  await sql(url, `CREATE INDEX names ON users (name)`);
+  t.match(await finding(), [{ state: 'fail', found: /may miss rows: names$/, todo: /^REINDEX/ }]);
 });
 
 test('timeouts that are off', async (t) => {
@@ -90,6 +114,7 @@ const FACTS: PostgresFacts = {
   synchronousNames: '',
   synchronousCommit: 'on',
   standbys: [],
+  collation: null,
 };
 
 test('a version that is too old', (t) => {

@@ -1,8 +1,8 @@
-import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { migrationNames, shippedMigrations } from '../../src/infra/postgres/migration-files.ts';
-import { createMigration, waitsWithoutLimit } from './create-migration.ts';
+import { createMigration, CreateMigrationError, faultsOf } from './create-migration.ts';
 import { testFolder } from './folder.ts';
 import { testDatabase } from './postgres.ts';
 
@@ -26,16 +26,14 @@ const readSql = (folder: string, name = '') => readFileSync(join(folder, name, '
 
 test('writes the migration that leads from the earlier ones to schema.prisma', async (t) => {
   const folder = migrations(t, shipped.length);
-  const earlier = readSql(folder, shipped[0])
-    .replace('    "audience" TEXT,\n', '')
-    .replace(/CREATE UNIQUE INDEX "service_clients_audience_key".*/, '');
+  const earlier = readSql(folder, shipped[0]).replace('    "rotated_at" TIMESTAMPTZ(3),\n', '');
   writeFileSync(join(folder, shipped[0] ?? '', 'migration.sql'), earlier);
   const name = await create(t, 'the_rest', folder);
   t.equal(name, '29990102030405_the_rest');
   const sql = readSql(folder, name);
   t.match(
     sql,
-    /^SET LOCAL lock_timeout = '2s';\n\n[^]*ALTER TABLE "service_clients" ADD COLUMN +"audience" TEXT;/,
+    /^SET LOCAL lock_timeout = '2s';\n\n[^]*ALTER TABLE "service_clients" ADD COLUMN +"rotated_at" TIMESTAMPTZ\(3\);/,
   );
   t.notMatch(sql, 'CREATE TABLE');
   t.equal(
@@ -46,11 +44,31 @@ test('writes the migration that leads from the earlier ones to schema.prisma', a
   t.same(migrationNames(folder), [...shipped, name]);
 });
 
-test('a migration that alters a table limits its wait', (t) => {
-  for (const name of shipped) t.notOk(waitsWithoutLimit(readSql(shippedMigrations(), name)), name);
-  const altering = '-- Why.\nALTER TABLE "users" ADD COLUMN "phone" TEXT;\n';
-  t.ok(waitsWithoutLimit(altering));
-  t.notOk(waitsWithoutLimit(`-- Why.\nSET LOCAL lock_timeout = '2s';\n${altering}`));
-  t.notOk(waitsWithoutLimit('CREATE INDEX CONCURRENTLY "one" ON "users"("id");'));
-  t.end();
+test('a migration limits its waits, changes no rows, and leaves its transaction open', async (t) => {
+  for (const name of shipped) t.same(faultsOf(readSql(shippedMigrations(), name)), [], name);
+  const altering = '-- Why; not how.\nALTER TABLE "users" ADD COLUMN "phone" TEXT;\n';
+  t.match(faultsOf(altering), [/^alters a table/]);
+  const limited = `-- Why.\nSET LOCAL lock_timeout = '2s';\n${altering}`;
+  const inside = 'BEGIN UPDATE users SET name = NULL; DELETE FROM users; END';
+  t.same(
+    faultsOf(`${limited}CREATE FUNCTION one() RETURNS trigger LANGUAGE plpgsql AS $$ ${inside} $$;`),
+    [],
+  );
+  for (const change of [
+    'update "users" SET "phone" = NULL;',
+    'DELETE FROM "users"',
+    `DO $x$ ${inside} $x$;`,
+    'WITH one AS (DELETE FROM users) SELECT 1',
+  ])
+    t.match(faultsOf(limited + change), [/^changes rows/], change);
+  t.match(faultsOf(`${limited}COMMIT;`), [/^ends the transaction/]);
+  t.same(faultsOf('CREATE INDEX CONCURRENTLY "one" ON "users"("id");'), []);
+  t.match(faultsOf('DROP INDEX "one"; CREATE INDEX CONCURRENTLY "one" ON "users"("id");'), [
+    /^has more than one/,
+  ]);
+
+  const folder = migrations(t, shipped.length);
+  mkdirSync(join(folder, '29990101000000_change'));
+  writeFileSync(join(folder, '29990101000000_change', 'migration.sql'), 'UPDATE "users" SET "name" = NULL;');
+  await t.rejects(create(t, 'next', folder), new CreateMigrationError(), 'no other one is written after it');
 });

@@ -1,7 +1,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { migrate } from '../../src/infra/postgres/migrate.ts';
-import { migrationNames, shippedMigrations } from '../../src/infra/postgres/migration-files.ts';
+import {
+  migrationNames,
+  readMigrations,
+  shippedMigrations,
+} from '../../src/infra/postgres/migration-files.ts';
 import { schemaDifference } from './schema-engine.ts';
 
 /** The message tells the developer what to do. */
@@ -12,10 +16,31 @@ export class CreateMigrationError extends Error {
 /** A statement that waits for a table holds up all later ones on it. CONCURRENTLY waits too, but holds nothing up. */
 const LIMIT = "SET LOCAL lock_timeout = '2s';\n\n";
 
-/** Whether a migration alters a table and does not begin with a limit for its wait (docs/migrations.md). */
-export function waitsWithoutLimit(sql: string): boolean {
-  const [first = ''] = sql.split('\n').filter((line) => line !== '' && !line.startsWith('--'));
-  return /^ALTER TABLE/m.test(sql) && !first.startsWith('SET LOCAL lock_timeout');
+/** What a file does that docs/migrations.md forbids; empty if nothing. */
+export function faultsOf(sql: string): string[] {
+  const statements = sql
+    .replaceAll(/\$(\w*)\$[^]*?\$\1\$/g, '')
+    .replaceAll(/--.*$/gm, '')
+    .replaceAll(/'(?:[^']|'')*'/g, "''")
+    .split(';')
+    .map((statement) => statement.trim().toUpperCase());
+  const starting = (pattern: RegExp) => statements.some((statement) => pattern.test(statement));
+  return [
+    ...(starting(/^ALTER TABLE\b/) && !statements[0]?.startsWith('SET LOCAL LOCK_TIMEOUT')
+      ? [`alters a table, and does not begin with ${LIMIT.trim()}`]
+      : []),
+    ...(starting(/^(UPDATE|DELETE|MERGE|TRUNCATE|DO|WITH)\b/)
+      ? [
+          'changes rows, and keeps all of them locked until its end: change them in pages (src/infra/postgres/migrate.ts)',
+        ]
+      : []),
+    ...(starting(/^(BEGIN|START|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT)\b/)
+      ? ['ends the transaction that it shares with its record']
+      : []),
+    ...(statements.filter(Boolean).length > 1 && starting(/^(CREATE|DROP|REINDEX)\b.* CONCURRENTLY\b/)
+      ? ['has more than one statement beside CONCURRENTLY']
+      : []),
+  ];
 }
 
 interface Options {
@@ -27,7 +52,7 @@ interface Options {
  * Writes the migration that leads from the migrations in `folder` to schema.prisma.
  * @param databaseUrl an empty database, which the migrations in `folder` are applied to
  * @returns the new folder's name; undefined if there is no difference
- * @throws CreateMigrationError, MigrationError
+ * @throws CreateMigrationError, also for a fault of one that is there; MigrationError
  */
 export async function createMigration(
   databaseUrl: string,
@@ -37,12 +62,14 @@ export async function createMigration(
   if (!/^[a-z][a-z0-9_]*$/.test(name)) {
     throw new CreateMigrationError(`the name has to be of a-z, 0-9 and _, such as add_index: ${name}`);
   }
+  for (const { name: earlier, sql = '' } of readMigrations(folder))
+    for (const fault of faultsOf(sql)) throw new CreateMigrationError(`the migration ${earlier} ${fault}`);
   const created = `${stampAfter(migrationNames(folder).at(-1), now)}_${name}`;
   await migrate(databaseUrl, { folder });
   const sql = await schemaDifference(databaseUrl);
   if (sql === '') return undefined;
   mkdirSync(join(folder, created));
-  writeFileSync(join(folder, created, 'migration.sql'), waitsWithoutLimit(sql) ? LIMIT + sql : sql);
+  writeFileSync(join(folder, created, 'migration.sql'), faultsOf(sql).length > 0 ? LIMIT + sql : sql);
   return created;
 }
 

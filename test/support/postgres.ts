@@ -15,6 +15,8 @@ type Options = {
   migrated?: boolean;
   /** Of a database that is not migrated, instead of the server's own. */
   encoding?: string;
+  /** A database that is not migrated, whose texts a library orders. From PostgreSQL 15 on. */
+  icu?: boolean;
 };
 
 /**
@@ -32,17 +34,20 @@ export async function testDatabase(t: Test, options: Options = {}): Promise<{ ur
 /** A database on `server` that exists until it is dropped; empty by default. */
 export async function scratchDatabase(
   server: string,
-  { migrated = false, encoding }: Options = {},
+  { migrated = false, encoding, icu = false }: Options = {},
 ): Promise<{ url: string; drop: () => Promise<void> }> {
   const name = `lk_test_${randomBytes(8).toString('hex')}`;
   await administer(server, async (admin) => {
     const source = migrated ? `TEMPLATE ${await template(admin, server)}` : '';
-    await admin.query(`CREATE DATABASE ${name} ${encoding ? await inEncoding(admin, encoding) : source}`);
+    const own = encoding ? await inEncoding(admin, encoding) : icu && IN_ICU;
+    await admin.query(`CREATE DATABASE ${name} ${own || source}`);
   });
   const drop = () =>
     administer(server, (admin) => admin.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
   return { url: onServer(server, name), drop };
 }
+
+const IN_ICU = `TEMPLATE template0 ENCODING UTF8 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'`;
 
 /** The C locale of libc allows every encoding. PostgreSQL 14 has no other provider of locales. */
 async function inEncoding(admin: pg.Client, encoding: string): Promise<string> {

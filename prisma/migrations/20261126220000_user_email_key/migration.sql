@@ -1,6 +1,6 @@
 SET LOCAL lock_timeout = '2s';
 
-ALTER TABLE "users" ADD COLUMN "email_given" TEXT, ADD COLUMN "email_key" TEXT;
+ALTER TABLE "users" ADD COLUMN "email_given" TEXT, ADD COLUMN "email_key" TEXT COLLATE "C";
 
 -- Replicas of 1.0.0 write `email` and know nothing of the two: what is there belongs to the address before, and an
 -- address that is not plain ASCII waits for its key. Drop this once they cannot return.

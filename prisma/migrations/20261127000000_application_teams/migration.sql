@@ -1,12 +1,12 @@
 SET LOCAL lock_timeout = '2s';
 
-ALTER TABLE "users" ADD COLUMN "external_id" TEXT;
+ALTER TABLE "users" ADD COLUMN "external_id" TEXT COLLATE "C";
 
 -- CreateTable
 CREATE TABLE "wanted_mails" (
     "id" BIGSERIAL NOT NULL,
     "user_id" BIGINT NOT NULL,
-    "kind" TEXT NOT NULL,
+    "kind" TEXT COLLATE "C" NOT NULL,
     "wanted_at" TIMESTAMPTZ(3) NOT NULL,
     "taken_at" TIMESTAMPTZ(3),
     "settled_at" TIMESTAMPTZ(3),

@@ -21,6 +21,18 @@ export interface PostgresFacts {
   synchronousCommit: string;
   /** The `sync_state` of each connected standby; null if our role may not see it. */
   standbys: (string | null)[];
+  /** null before PostgreSQL 15. */
+  collation: CollationFacts | null;
+}
+
+/** By which version of a library the database's texts are ordered; null if no library is asked. */
+export interface CollationFacts {
+  /** When the indexes were made. */
+  recorded: string | null;
+  /** Now. */
+  actual: string | null;
+  /** Our indexes that a library orders. None, once the migrations are applied. */
+  indexes: string[];
 }
 
 const FACTS = `
@@ -44,12 +56,25 @@ const FACTS = `
         SELECT FROM pg_replication_slots WHERE active_pid = pid AND slot_type = 'logical')) AS standbys
   FROM pg_database, pg_roles WHERE datname = current_database() AND rolname = current_user`;
 
+/** One row for each of our indexes that a library orders. */
+export const ORDERED_BY_LIBRARY = `
+  SELECT DISTINCT indexrelid::regclass::text AS name FROM pg_index
+  JOIN pg_class ON pg_class.oid = indrelid AND relnamespace = current_schema()::regnamespace
+  JOIN pg_collation ON pg_collation.oid = ANY(indcollation::oid[]) AND collname <> 'C' ORDER BY name`;
+
+const COLLATION = `
+  SELECT datcollversion AS recorded, pg_database_collation_actual_version(oid) AS actual,
+    ARRAY(${ORDERED_BY_LIBRARY}) AS indexes
+  FROM pg_database WHERE datname = current_database()`;
+
 /** Rejects with the driver's own errors. */
 export async function inspectPostgres(pool: Pool): Promise<PostgresFacts> {
-  const { rows } = await pool.query<PostgresFacts>(FACTS);
+  const { rows } = await pool.query<Omit<PostgresFacts, 'collation'>>(FACTS);
   const [facts] = rows;
   if (!facts) throw new Error('the server does not list our role and database');
-  return facts;
+  const [collation = null] =
+    facts.version < 150_000 ? [] : (await pool.query<CollationFacts>(COLLATION)).rows;
+  return { ...facts, collation };
 }
 
 /** The server's clock, in milliseconds since 1970. */

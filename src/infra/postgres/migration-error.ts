@@ -5,30 +5,58 @@ export class MigrationError extends Error {
   override name = 'MigrationError';
 }
 
-/** The server is down or still starting: a retry may succeed. */
-export class DatabaseAway extends MigrationError {
-  override name = 'DatabaseAway';
+/** What passes by itself, and left nothing behind: a retry may succeed. */
+export class PassingFailure extends MigrationError {
+  override name = 'PassingFailure';
+  readonly kind: Passing;
+
+  constructor(kind: Passing, message: string) {
+    super(message);
+    this.kind = kind;
+  }
 }
 
-/** A signal stopped the wait before anything was changed. */
+/** A signal stopped the wait. */
 export class MigrationStopped extends MigrationError {
   override name = 'MigrationStopped';
 
-  constructor() {
-    super('stopped while waiting: nothing was applied');
+  /** @param applied the migrations that this run applied before. */
+  constructor(applied: readonly string[] = []) {
+    super(`stopped while waiting: ${applied.length === 0 ? 'nothing' : applied.join(', ')} was applied`);
   }
 }
+
+/** `away`: the server is down, still starting, or lost the connection. `refused`: other transactions were in the way. */
+export type Passing = 'away' | 'refused';
 
 /** Network errors of a server that is down. A container's DNS name does not resolve until the container runs. */
 const AWAY = /^(E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN)|ENOTFOUND|ENOENT)$/;
 
-/** Whether a connection failed because the server was down, not because it refused us. */
-export function isAway(error: unknown): boolean {
-  if (error instanceof AggregateError && error.errors.length > 0) return error.errors.some(isAway);
+/** lock_not_available, deadlock_detected. */
+const REFUSED = ['55P03', '40P01'];
+
+/** What `describe` has written of such a refusal. */
+const REFUSAL = new RegExp(`\\((${REFUSED.join('|')})\\)$`);
+
+/** @returns null if a retry cannot help: the server refused us for good, or the statement is wrong. */
+export function passingOf(error: unknown): Passing | null {
+  if (error instanceof AggregateError && error.errors.length > 0)
+    return error.errors.some(isAway) ? 'away' : null;
+  if (error instanceof Error && 'code' in error && REFUSED.includes(String(error.code))) return 'refused';
+  return isAway(error) ? 'away' : null;
+}
+
+/** Whether what the database said, as `describe` writes it, passes by itself. */
+export function isRefusal(logs: string): boolean {
+  return REFUSAL.test(logs.trim());
+}
+
+function isAway(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if ('code' in error && typeof error.code === 'string')
     return AWAY.test(error.code) || failureOfState(error.code)?.isAway === true;
-  return /timeout|Connection terminated/i.test(error.message);
+  // The driver's own errors: of an attempt to connect, of a query that was running, and of the next one.
+  return /timeout|Connection terminated|not queryable/i.test(error.message);
 }
 
 /** The reason from PostgreSQL or the network, in one line. Never the URL: it contains the password. */
@@ -38,4 +66,9 @@ export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
   return error.message === '' ? code : error.message;
+}
+
+/** What the database said, with its SQLSTATE: the text of a record. */
+export function describe({ message, code = '' }: { message: string; code?: string | undefined }): string {
+  return `${message} (${code})`;
 }

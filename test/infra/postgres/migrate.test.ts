@@ -5,6 +5,7 @@ import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { test, type Test } from 'tap';
+import { ORDERED_BY_LIBRARY } from '../../../src/infra/postgres/inspect.ts';
 import { migrate, MigrationError, resolveMigration } from '../../../src/infra/postgres/migrate.ts';
 import { migrationNames, shippedMigrations } from '../../../src/infra/postgres/migration-files.ts';
 import { testFolder } from '../../support/folder.ts';
@@ -12,6 +13,7 @@ import { startPgBouncer } from '../../support/pgbouncer.ts';
 import { testDatabase, withClient } from '../../support/postgres.ts';
 import { EVERYTHING, migrationList, withSchemaEngine } from '../../support/schema-engine.ts';
 import { toolsMissing } from '../../support/tools.ts';
+import { until } from '../../support/until.ts';
 
 const broken = '29990101000000_broken';
 const shipped = migrationNames(shippedMigrations());
@@ -47,8 +49,8 @@ async function failure(promise: Promise<unknown>): Promise<MigrationError> {
 test('the addresses of 1.0.0 get the form in which they are compared, also where two become one', async (t) => {
   const { url } = await testDatabase(t, { migrated: false });
   const folder = copiedMigrations(t);
-  for (const name of shipped.filter((name) => name > '20261127'))
-    rmSync(join(folder, name), { recursive: true });
+  const later = (first: string) => shipped.filter((name) => name > first);
+  for (const name of later('20261126060000_user_enabled_at')) rmSync(join(folder, name), { recursive: true });
   await migrate(url, { folder });
   const emails = [
     'ada@example.com',
@@ -63,7 +65,17 @@ test('the addresses of 1.0.0 get the form in which they are compared, also where
   const insert = `INSERT INTO users (username, username_skeleton, email, name, password_hash)
     SELECT 'u' || n, 'u' || n, email, '', '' FROM unnest($1::text[]) WITH ORDINALITY AS row (email, n)`;
   await withClient(url, (client) => client.query(insert, [[...emails, ...many]]));
-  t.match(await migrate(url), { keyed: emails.length - 1 + many.length });
+  const before = copiedMigrations(t);
+  for (const name of later('20261126220000_user_email_key')) rmSync(join(before, name), { recursive: true });
+  await migrate(url, { folder: before });
+  const unkeyed = `SELECT FROM users WHERE email <> 'ada@example.com' AND email_key IS NULL`;
+  await withClient(url, async (client) => {
+    await client.query(`BEGIN; SELECT FROM users WHERE email = 'x1500@ü.example' FOR UPDATE`);
+    t.match((await failure(migrate(`${url}?options=-c%20lock_timeout%3D1s`))).message, 'lock timeout');
+    await client.query('ROLLBACK');
+    t.equal((await client.query(unkeyed)).rowCount, many.length + emails.length - 1 - 1000, 'a page stays');
+  });
+  t.match(await migrate(url), { keyed: many.length + emails.length - 1 - 1000 }, 'the next run goes on');
   t.match(await migrate(url), { keyed: 0 });
   const { rows } = await withClient(url, (client) =>
     client.query('SELECT email, email_key AS key FROM users ORDER BY id LIMIT 6'),
@@ -83,6 +95,20 @@ test('an address is marked also where the server counts bytes, not characters', 
     VALUES ('ada', 'ada', 'x@bücher.example', '', '')`;
   await withClient(url, (client) => client.query(insert));
   t.match(await migrate(url), { keyed: 1 });
+});
+
+test('no library orders an index', async (t) => {
+  const { url } = await testDatabase(t);
+  await withClient(url, async (client) => {
+    t.same((await client.query(ORDERED_BY_LIBRARY)).rows, [], 'write COLLATE "C" (docs/migrations.md)');
+    // Whether a query could use the index: a column of another order could not be compared with it.
+    const { rows } = await client.query(
+      `SELECT indexrelid::regclass AS index, attname FROM pg_index
+       JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY(indkey) AND attcollation <> 0
+       WHERE attcollation <> ALL(indcollation::oid[]) AND attrelid::regclass::text !~ '^pg_'`,
+    );
+    t.same(rows, []);
+  });
 });
 
 test('four processes at once apply each migration once', async (t) => {
@@ -280,15 +306,104 @@ test('a failed file with a transaction of its own is recorded too', async (t) =>
   t.match(await recordsOf(url, broken), [{ logs: 'division by zero (22012)', finished_at: null }]);
 });
 
-test('a connection lost half-way is reported, and the next run stops there', async (t) => {
+test('what passes leaves no record, and is tried again', async (t) => {
   const { url } = await testDatabase(t);
   const folder = copiedMigrations(t);
-  addMigration(folder, broken, 'SELECT pg_terminate_backend(pg_backend_pid())');
-  t.match((await failure(migrate(url, { folder }))).message, /failed half-way[^]+terminat/);
-  t.match(
-    (await failure(migrate(url, { folder }))).message,
-    'The connection ended before the database reported a cause.',
-  );
+  addMigration(folder, broken, 'CREATE TABLE half (id int); SELECT pg_terminate_backend(pg_backend_pid())');
+  t.match((await failure(migrate(url, { folder }))).message, /connection was lost[^]+terminating/);
+  t.same(await recordsOf(url, broken), []);
+
+  addMigration(folder, broken, `SET LOCAL lock_timeout = '50ms'; ALTER TABLE "users" ADD COLUMN "half" int`);
+  const told: string[] = [];
+  const blocked = async (use: () => Promise<void>) =>
+    withClient(url, async (reader) => {
+      await reader.query('BEGIN; LOCK TABLE users IN ACCESS SHARE MODE');
+      await use();
+      await reader.query('ROLLBACK');
+    });
+  await blocked(async () => {
+    const { message } = await failure(migrate(url, { folder }));
+    t.match(
+      message,
+      `in the way of the migration ${broken}: canceling statement due to lock timeout (55P03)`,
+    );
+  });
+  t.same(await recordsOf(url, broken), []);
+  let run: ReturnType<typeof migrate> | undefined;
+  await blocked(async () => {
+    run = migrate(url, { folder, timeout: 60_000, onWait: (reason) => told.push(reason) });
+    await until(() => told.length > 0);
+  });
+  t.same((await run)?.applied, [broken]);
+  t.match(told, [/55P03.*tries it again.*\(for 5\d s more\)$/]);
+  t.match(await recordsOf(url, broken), [{ finished_at: Date, applied_steps_count: 1 }]);
+});
+
+test('of the records that 1.0.0 left, only those of a passing refusal are repeated', async (t) => {
+  const { url } = await testDatabase(t);
+  const folder = copiedMigrations(t);
+  addMigration(folder, broken, 'CREATE TABLE half (id int)');
+  const record = (name: string, logs: string | null) =>
+    withClient(url, (client) =>
+      client.query(
+        `INSERT INTO _prisma_migrations (id, checksum, migration_name, logs) VALUES (gen_random_uuid(), '', $1, $2)`,
+        [name, logs],
+      ),
+    );
+  await record(broken, 'canceling statement due to lock timeout (55P03)');
+  t.same((await migrate(url, { folder })).applied, [broken]);
+  t.match(await recordsOf(url, broken), [
+    { rolled_back_at: Date, finished_at: null },
+    { rolled_back_at: null },
+  ]);
+
+  const lost = '29990101000001_lost';
+  addMigration(folder, lost, 'SELECT 1');
+  await record(lost, null);
+  for (let i = 0; i < 2; i++) {
+    const { message } = await failure(migrate(url, { folder }));
+    t.match(message, 'The connection ended before the database reported a cause.');
+  }
+});
+
+test('an index that was half-way is finished, or dropped and made again', async (t) => {
+  const { url } = await testDatabase(t);
+  const folder = copiedMigrations(t);
+  const name = '29990101000000_index';
+  const sql = '-- Why.\nCREATE UNIQUE INDEX CONCURRENTLY "tokens_name"\n    ON "tokens" ("name");\n';
+  addMigration(folder, name, sql);
+  const state = `SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass('tokens_name')`;
+  await withClient(url, async (client) => {
+    await client.query(`WITH ada AS (INSERT INTO users (username, username_skeleton, email, name, password_hash)
+        VALUES ('ada', 'ada', 'ada@example.com', '', '') RETURNING id)
+      INSERT INTO tokens (user_id, type, name, created_at) SELECT id, 'session', 'one', now() FROM ada, generate_series(1, 2)`);
+    for (let i = 0; i < 2; i++)
+      t.match((await failure(migrate(url, { folder }))).message, /could not create.*23505/);
+    t.match((await client.query(state)).rows, [{ valid: false }]);
+    await client.query(`UPDATE tokens SET name = id::text`);
+    await resolveMigration(url, name, 'rolled-back', { folder });
+    t.same((await migrate(url, { folder })).applied, [name], 'the INVALID index is not in the way');
+    t.match((await client.query(state)).rows, [{ valid: true }]);
+
+    // The answer to CREATE INDEX was lost.
+    const unfinished = `UPDATE _prisma_migrations SET finished_at = NULL, rolled_back_at = NULL, logs = NULL
+      WHERE migration_name = $1 AND applied_steps_count = 1`;
+    const file = `SELECT pg_relation_filenode('tokens_name') AS node`;
+    const before = (await client.query(file)).rows;
+    await client.query(unfinished, [name]);
+    t.same((await migrate(url, { folder })).applied, [name]);
+    t.same((await client.query(file)).rows, before, 'it is complete, and not built again');
+    // The connection was lost while it was built.
+    await client.query(unfinished.replace('= 1', '= 0'), [name]);
+    await client.query(
+      `UPDATE _prisma_migrations SET rolled_back_at = now() WHERE applied_steps_count = 1 AND migration_name = $1`,
+      [name],
+    );
+    await client.query(`UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'tokens_name'::regclass`);
+    t.same((await migrate(url, { folder })).applied, [name]);
+    t.notSame((await client.query(file)).rows, before);
+    t.match((await client.query(state)).rows, [{ valid: true }]);
+  });
 });
 
 test('a migration that failed and was applied later cannot be settled again', async (t) => {

@@ -1,0 +1,1 @@
+CREATE UNIQUE INDEX CONCURRENTLY "users_username_skeleton_c" ON "users"("username_skeleton" COLLATE "C");

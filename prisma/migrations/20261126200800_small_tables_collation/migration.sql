@@ -1,0 +1,14 @@
+SET LOCAL lock_timeout = '2s';
+
+-- A few rows each, so that their indexes are built again at once.
+ALTER TABLE "service_clients"
+    ALTER COLUMN "client_id" TYPE TEXT COLLATE "C",
+    ALTER COLUMN "name" TYPE TEXT COLLATE "C",
+    ALTER COLUMN "audience" TYPE TEXT COLLATE "C";
+ALTER TABLE "client_trusts"
+    ALTER COLUMN "issuer" TYPE TEXT COLLATE "C",
+    ALTER COLUMN "subject" TYPE TEXT COLLATE "C",
+    ALTER COLUMN "client_id" TYPE TEXT COLLATE "C";
+ALTER TABLE "issuer_keys" ALTER COLUMN "issuer" TYPE TEXT COLLATE "C";
+ALTER TABLE "signing_keys" ALTER COLUMN "kid" TYPE TEXT COLLATE "C";
+ALTER TABLE "_prisma_migrations" ALTER COLUMN "id" TYPE VARCHAR(36) COLLATE "C";
