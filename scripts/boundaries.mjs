@@ -1,5 +1,6 @@
 // `npm run boundaries`: who may import what (ARCHITECTURE.md). It checks every import in src/ and packages/*/src/ against
 // the table below, read as text: one formatter writes them all in one form, and an import in another form is a problem.
+// And each file of test/support serves several tests.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { dirname, join, normalize } from 'node:path';
@@ -397,18 +398,63 @@ function notChecked(files, imports) {
   ];
 }
 
+const SUPPORT = 'test/support/';
+
+/**
+ * Helpers in test/support that serve one test or script, beside which they belong. A helper may be imported, started as a
+ * program, or serve through other helpers.
+ * @param {Map<string, string>} tests the text of each file, by its path from the root
+ * @returns {string[]}
+ */
+export function lonelyHelpers(tests) {
+  const readers = new Map();
+  for (const [path, text] of tests)
+    for (const helper of helpersIn(path, text))
+      readers.set(helper, (readers.get(helper) ?? new Set()).add(path));
+  const isTest = (path) => path.endsWith('.test.ts');
+  const servedBy = (path, seen) =>
+    [...(readers.get(path) ?? [])].flatMap((reader) => {
+      if (seen.has(reader)) return [];
+      seen.add(reader);
+      return isTest(reader) || !readers.has(reader) ? [reader] : servedBy(reader, seen);
+    });
+  return [...tests.keys()]
+    .filter((path) => path.startsWith(SUPPORT) && !isTest(path))
+    .map((path) => ({ path, served: servedBy(path, new Set([path])) }))
+    .filter(({ path, served: [one, ...more] }) => more.length === 0 && dirname(one ?? '') !== dirname(path))
+    .map(({ path, served: [one = 'nobody'] }) => `helper: ${path} -> ${one}`);
+}
+
+/** The files that a text names, as `'./name.ts'`, or as the `.js` that is started. */
+function helpersIn(path, text) {
+  return [...text.matchAll(/'([^'\s]+)\.([jt]s|py)'/g)].map(([, name, type]) => {
+    const target = normalize(join(dirname(path), name));
+    return `${target.slice(Math.max(0, target.indexOf(SUPPORT)))}.${type === 'js' ? 'ts' : type}`;
+  });
+}
+
 /** @returns {Map<string, string>} the project's own files */
 export function readSources() {
-  const files = ['src', ...PACKAGES.map((folder) => `${folder}/src`)].flatMap((folder) =>
+  return read(['src', ...PACKAGES.map((folder) => `${folder}/src`)], /\.ts$/);
+}
+
+/** @returns {Map<string, string>} tests, and whatever else may use what serves them */
+export function readTests() {
+  return read(['test', 'lab', 'scripts', ...PACKAGES.map((folder) => `${folder}/test`)], /\.(ts|mjs|py)$/);
+}
+
+function read(folders, wanted) {
+  const files = folders.flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, name)),
   );
-  const isOurs = (path) => path.endsWith('.ts') && !path.startsWith('src/generated/');
+  const isOurs = (path) => wanted.test(path) && !/^src\/generated\/|node_modules\//.test(path);
   return new Map(files.filter(isOurs).map((path) => [path, readFileSync(join(root, path), 'utf8')]));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const sources = readSources();
   const { imports, problems } = check(sources);
+  problems.push(...lonelyHelpers(readTests()));
   for (const problem of problems) process.stderr.write(`${problem}\n`);
   process.stdout.write(
     `boundaries: ${sources.size} modules, ${imports} imports, ${problems.length} problems\n`,

@@ -31,7 +31,7 @@ const FOLDERS = {
 /** They break stores, build images, or test how we measure, and run only on request. */
 const APART = ['fault', 'container', 'lab'];
 /** The core's folders in `--quick`, in which it leaves out files that open a database. */
-const QUICK = ['domain', 'infra/memory', 'config', 'runtime', 'http'];
+const QUICK = /^(test\/(domain|infra\/memory|config|runtime|http)|packages\/\w+\/test)\//;
 
 /** What tests see of the caller's environment. Any other variable (DATABASE_URL, OTEL_*, npm's own) would change them. */
 const ENVIRONMENT = [
@@ -102,10 +102,7 @@ function described(path) {
 
 function isChosen({ path, suite, isForReleases }) {
   if (names.length > 0 && !names.some((name) => path.includes(name))) return false;
-  if (flags.includes('quick')) {
-    const isQuick = QUICK.some((folder) => path.startsWith(`test/${folder}/`));
-    return suite === 'core' && isQuick && !opensDatabase(path);
-  }
+  if (flags.includes('quick')) return suite === 'core' && QUICK.test(path) && !opensDatabase(path);
   if (isForReleases && names.length === 0 && !flags.includes('release')) return false;
   const suites = flags.filter((flag) => flag in FOLDERS);
   if (suites.length > 0) return suites.includes(suite);
@@ -119,9 +116,11 @@ function order({ suite }) {
 /** Whether a file, or test support that it imports, opens a PostgreSQL. */
 function opensDatabase(path, seen = new Set()) {
   if (path === 'test/support/postgres.ts') return true;
-  if (seen.has(path) || !path.startsWith('test/')) return false;
+  if (seen.has(path) || !/^(test|packages\/\w+\/test)\//.test(path)) return false;
   seen.add(path);
-  const imports = readFileSync(join(root, path), 'utf8').matchAll(/^(?!import type).* from '(\..+\.ts)';$/gm);
+  const imports = readFileSync(join(root, path), 'utf8').matchAll(
+    /^(?!import type)(?:.* from|import) '(\..+\.ts)';$/gm,
+  );
   return [...imports].some(([, name]) => opensDatabase(join(dirname(path), name), seen));
 }
 

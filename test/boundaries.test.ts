@@ -5,10 +5,14 @@ import { ROOT } from './support/documents.ts';
 
 interface Boundaries {
   check: (sources: Map<string, string>) => { imports: number; problems: string[] };
+  lonelyHelpers: (tests: Map<string, string>) => string[];
   readSources: () => Map<string, string>;
+  readTests: () => Map<string, string>;
 }
 
-const { check, readSources } = (await import(join(ROOT, 'scripts/boundaries.mjs'))) as Boundaries;
+const { check, lonelyHelpers, readSources, readTests } = (await import(
+  join(ROOT, 'scripts/boundaries.mjs')
+)) as Boundaries;
 
 test('the sources follow the table', (t) => {
   const { imports, problems } = check(readSources());
@@ -50,5 +54,25 @@ test('refuses a small file with one importer, and accepts it with two', (t) => {
   const [one, two] = ['src/domain/tokens/claims.ts', 'src/domain/tokens/revoke.ts'] as const;
   t.strictSame(importing(one), [`splinter: src/domain/tokens/x.ts -> ${one}`]);
   t.strictSame(importing(one, two), []);
+  t.end();
+});
+
+test('refuses a helper of all tests that serves one, also through another helper', (t) => {
+  // Quoted names would make this file a reader.
+  const [x, y] = [`test/support/x.ts`, `test/support/y.ts`];
+  const serving = (...files: string[]) => {
+    const tests = readTests();
+    const add = (file: string, line: string) => tests.set(file, `${tests.get(file) ?? ''}\n${line}\n`);
+    add(x, 'export const x = 1;');
+    add(y, "import { x } from './x.ts';");
+    for (const file of files) add(file, "void new URL('../support/y.js', import.meta.url);");
+    return lonelyHelpers(tests);
+  };
+  const [one, two] = ['test/attack/lanes.test.ts', 'test/http/ops.test.ts'] as const;
+  t.strictSame(
+    serving(one),
+    ['x', 'y'].map((name) => `helper: test/support/${name}.ts -> ${one}`),
+  );
+  t.strictSame(serving(one, two), []);
   t.end();
 });

@@ -21,3 +21,22 @@ test('each documented default parses to the value of an unset variable', (t) => 
   }
   t.end();
 });
+
+/** Variables that the chart or the image sets. Headers hold a secret, so they belong into `extraEnv`, from a Secret. */
+const NOT_OF_CONFIG =
+  /^(NODE_ENV|PORT|OPS_PORT|DATA_DIR|DATABASE_(URL|CA)|REDIS_(URL|CA|MODE|NODES|SENTINEL_\w+)|SIGNING_KEYS_DIR|REFRESH_TOKEN_SECRET|FACTOR_KEYS|\w+_HEADERS)$/;
+
+test('`config` of the chart takes every variable that the chart does not set', (t) => {
+  const schema = JSON.parse(readFileSync('charts/latchkey/values.schema.json', 'utf8')) as {
+    properties: { config: { properties: object; patternProperties: object } };
+  };
+  const { properties, patternProperties } = schema.properties.config;
+  t.strictSame(
+    Object.keys(properties).sort(),
+    Object.keys(FIELDS)
+      .filter((name) => !NOT_OF_CONFIG.test(name))
+      .sort(),
+  );
+  t.strictSame(Object.keys(patternProperties), ['^OTEL_'], 'the SDK of OpenTelemetry reads more');
+  t.end();
+});

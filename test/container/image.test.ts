@@ -4,7 +4,7 @@ import { test } from 'tap';
 import { prismaLock } from '../../src/infra/postgres/migration-session.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { composeService } from '../support/compose-file.ts';
-import { connectProxy } from '../support/connect-proxy.ts';
+import { connectProxy } from './connect-proxy.ts';
 import { buildImage, containers, CONTAINER_TOOLS } from '../support/container.ts';
 import { fakeIssuer, SUBJECT } from '../support/fake-issuer.ts';
 import { testFolder } from '../support/folder.ts';

@@ -9,7 +9,7 @@ import { strictly } from '../k8s/strict.ts';
 import type { Pair } from '../support/client.ts';
 import { containers, ended, podmanEnvironment } from '../support/container.ts';
 import { readDocument } from '../support/documents.ts';
-import { forward, startEmulatedProxy, valuesOf } from '../support/emulated-proxy.ts';
+import { forward, startEmulatedProxy, valuesOf } from './emulated-proxy.ts';
 import { bareEnvironment } from '../support/environment.ts';
 import { testFolder } from '../support/folder.ts';
 import { freePort } from '../support/free-port.ts';

@@ -12,7 +12,7 @@ import { ready, startService } from '../support/service.ts';
 import { sql } from '../support/sql.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
-import { VERIFIERS, type Verifier } from '../support/verifiers.ts';
+import { VERIFIERS, type Verifier } from './verifiers.ts';
 import '../support/watch-leaks.ts';
 
 /** Seconds; verifiers may cache the JWKS for half of it. */

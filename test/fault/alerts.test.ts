@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap';
 import { dashboardQueries, metricsIn, readRules } from '../support/alert-rules.ts';
-import { prometheusMissing } from '../support/prometheus.ts';
+import { prometheusMissing } from './harness/prometheus.ts';
 import { redisServersMissing } from '../support/redis-server.ts';
 import {
   fakeTokens,

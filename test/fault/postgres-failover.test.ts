@@ -18,7 +18,7 @@ import {
 } from '../support/over-http.ts';
 import { deleteKeys, redisMissing, testRedis } from '../support/redis.ts';
 import { startRedis } from '../support/redis-server.ts';
-import { replicationMissing, startReplicatedPostgres } from '../support/replicated-postgres.ts';
+import { replicationMissing, startReplicatedPostgres } from './harness/replicated-postgres.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { eventually } from '../support/until.ts';
 import { strike } from './harness/fault.ts';

@@ -91,19 +91,6 @@ test('the schema and values.yaml have the same values', (t) => {
 const SET =
   /^(NODE_ENV|PORT|OPS_PORT|DATA_DIR|DATABASE_(URL|CA)|REDIS_(URL|CA|MODE|NODES|SENTINEL_\w+)|SIGNING_KEYS_DIR|REFRESH_TOKEN_SECRET|FACTOR_KEYS)$/;
 
-test('`config` takes every variable of the service that the chart does not set', (t) => {
-  const { properties = {}, patternProperties = {} } = SCHEMA.properties?.config ?? {};
-  t.strictSame(
-    Object.keys(properties).sort(),
-    Object.keys(FIELDS)
-      // Headers hold a secret, so they belong into `extraEnv`, from a Secret.
-      .filter((name) => !SET.test(name) && !name.endsWith('_HEADERS'))
-      .sort(),
-  );
-  t.strictSame(Object.keys(patternProperties), ['^OTEL_'], 'the SDK of OpenTelemetry reads more');
-  t.end();
-});
-
 /** Each with what the error says. */
 const MISTAKES: [set: string, error: RegExp][] = [
   ['imagee.tag=1.0.0', /Additional property imagee is not allowed/],

@@ -1,16 +1,17 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { parse } from 'yaml';
 import { listen } from '../support/listen.ts';
+import { readBlocks } from '../support/markdown.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { asJob, CASES, CHART, helm, releaseOf, template, templateText, valuesFile } from './chart.ts';
-import { allOf, type Manifest, only, type Selector } from './kinds.ts';
+import { allOf, type Manifest, only, type Selector, workloadsOf } from './kinds.ts';
 import { violations } from './policy.ts';
-import { readManifests, ROOT, scratch } from './render.ts';
+import { COMPONENTS, OVERLAYS, readManifests, renderAll, ROOT, scratch } from './render.ts';
 import { strictly } from './strict.ts';
 
 const skip = toolsMissing('helm', 'kubectl', 'bash', 'openssl');
@@ -60,33 +61,59 @@ test('helm lints the chart and every case, and renders a case twice to the same 
   t.end();
 });
 
-test('every object of a case matches its type and keeps the rules', { skip }, async (t) => {
-  const all = CASES.map((name) => ({ name, manifests: template(name) }));
-  const objects = all.flatMap(({ name, manifests }) => manifests.map((manifest) => ({ name, manifest })));
-  const foreign = objects.filter(({ manifest }) => manifest.apiVersion.startsWith('external-secrets.io/'));
-  t.strictSame(
-    foreign.map(({ manifest }) => manifest.metadata.name),
-    ['latchkey', 'latchkey-owner', 'latchkey-signing-keys'],
-    'templates in extraObjects are rendered',
-  );
-  const known = objects.filter((each) => !foreign.includes(each));
-  const problems = await strictly(
-    t,
-    known.map(({ manifest }) => manifest),
-  );
-  for (const [i, { name, manifest }] of known.entries())
-    t.strictSame(problems[i], [], `${name}: ${manifest.kind} ${manifest.metadata.name}`);
-  for (const { name, manifests } of all) {
-    const found = violations(manifests.map(asJob));
-    const intended = INTENDED[name];
-    t.strictSame(
-      found.filter((problem) => !intended?.test(problem)),
-      [],
-      name,
+test(
+  'every object matches its type, and every case, overlay and component keeps the rules',
+  { skip },
+  async (t) => {
+    // agent.test.ts checks the one for other services.
+    t.strictSame(readdirSync(join(ROOT, 'k8s/components')).sort(), ['agent', ...COMPONENTS]);
+    t.strictSame(readdirSync(join(ROOT, 'k8s/overlays')).sort(), OVERLAYS);
+    const all = [
+      ...CASES.map((name) => ({ name, manifests: template(name) })),
+      ...renderAll(t).map(([name, manifests]) => ({ name, manifests })),
+    ];
+    const documented = { name: 'documents', manifests: documentedExamples() };
+    const objects = [...all, documented].flatMap(({ name, manifests }) =>
+      manifests.map((manifest) => ({ name, manifest })),
     );
-    if (intended) t.not(found.length, 0, `${name} breaks a rule`);
-  }
-});
+    const foreign = objects.filter(({ manifest }) => manifest.apiVersion.startsWith('external-secrets.io/'));
+    t.strictSame(
+      foreign.map(({ manifest }) => manifest.metadata.name),
+      ['latchkey', 'latchkey-owner', 'latchkey-signing-keys'],
+      'templates in extraObjects are rendered',
+    );
+    const known = objects.filter((each) => !foreign.includes(each));
+    const problems = await strictly(
+      t,
+      known.map(({ manifest }) => manifest),
+    );
+    for (const [i, { name, manifest }] of known.entries())
+      t.strictSame(problems[i], [], `${name}: ${manifest.kind} ${manifest.metadata.name}`);
+    for (const { name, manifests } of all) {
+      t.ok(workloadsOf(manifests).length >= 3, `${name} starts pods`);
+      const found = violations(manifests.map(asJob));
+      const intended = INTENDED[name];
+      t.strictSame(
+        found.filter((problem) => !intended?.test(problem)),
+        [],
+        name,
+      );
+      if (intended) t.not(found.length, 0, `${name} breaks a rule`);
+    }
+  },
+);
+
+/** The objects of the Gateway API that documents show. No package here knows those of its implementations. */
+function documentedExamples(): Manifest[] {
+  const blocks = ['k8s/README.md', 'docs/integrating/proxies.md'].flatMap((file) =>
+    readBlocks(readFileSync(join(ROOT, file), 'utf8')).filter(({ language }) => language === 'yaml'),
+  );
+  const examples = blocks
+    .flatMap(({ text }) => readManifests(text))
+    .filter(({ apiVersion }: Partial<Manifest>) => apiVersion?.startsWith('gateway.networking.k8s.io/'));
+  if (examples.length === 0) throw new Error('the documents show no object of the Gateway API');
+  return examples;
+}
 
 test('two releases in one namespace share no name and no pod, and match their types', { skip }, async (t) => {
   for (const name of ['everything', 'company']) {

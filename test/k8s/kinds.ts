@@ -1,4 +1,4 @@
-// The parts of manifests that tests read. strict.test.ts checks the manifests against Kubernetes' full types.
+// The parts of manifests that tests read. strict.ts checks the manifests against Kubernetes' full types.
 
 export type Labels = Record<string, string>;
 

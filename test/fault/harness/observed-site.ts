@@ -6,7 +6,7 @@ import { testFolder } from '../../support/folder.ts';
 import { faultProxy, type FaultProxy } from '../../support/fault-proxy.ts';
 import { aSecret, KEYS } from '../../support/keys.ts';
 import { startPostgres, type OwnPostgres } from '../../support/own-postgres.ts';
-import { startPrometheus, type Prometheus } from '../../support/prometheus.ts';
+import { startPrometheus, type Prometheus } from './prometheus.ts';
 import { startRedis, type RedisServer } from '../../support/redis-server.ts';
 import { readyService, type Launch, type Service } from '../../support/service.ts';
 import { eventually } from '../../support/until.ts';

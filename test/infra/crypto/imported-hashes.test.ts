@@ -3,12 +3,7 @@ import { test } from 'tap';
 import { makeReadHash } from '../../../src/infra/crypto/new-stored-hash.ts';
 import { makePasswordHasher } from '../../../src/infra/crypto/password-hasher.ts';
 import { translateHash } from '../../../src/infra/crypto/translate-hash.ts';
-import {
-  djangoScryptHash,
-  djangoScryptMissing,
-  foreignHashes,
-  hashersMissing,
-} from '../../support/foreign-hashes.ts';
+import { djangoScryptHash, djangoScryptMissing, foreignHashes, hashersMissing } from './foreign-hashes.ts';
 
 const skip = hashersMissing();
 const COST = { logN: 4, r: 8, p: 1 };

@@ -2,9 +2,20 @@
 import { spawn } from 'node:child_process';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'tap';
 import { EmbeddedDatabaseError } from '../../../src/infra/embedded/postgres.ts';
-import { ask, errorOf, host, isRoot, unprivileged, onlyLinux, start, urlOf } from '../../support/embedded.ts';
+import {
+  ask,
+  errorOf,
+  host,
+  isRoot,
+  unprivileged,
+  onlyLinux,
+  postmaster,
+  start,
+  urlOf,
+} from '../../support/embedded.ts';
 import { testFolder } from '../../support/folder.ts';
 
 test('a second start on the same folder fails clearly and leaves the first alone', async (t) => {
@@ -28,6 +39,20 @@ test('one of four simultaneous starts wins', async (t) => {
   for (const loser of hosts.filter((each) => !winners.includes(each)))
     t.match(errorOf(loser), 'is in use by process');
   for (const winner of winners) t.same(await ask(urlOf(winner), 'SELECT 1 AS one'), [{ one: 1 }]);
+});
+
+test('a folder stays locked until its server has ended', async (t) => {
+  const dataDir = testFolder(t);
+  const { stop } = await start(t, dataDir);
+  const server = postmaster(dataDir);
+  process.kill(server, 'SIGSTOP');
+  const stopped = stop();
+  await sleep(100);
+  await t.rejects(start(t, dataDir), { message: 'is in use by process' }, 'while it cannot end');
+  process.kill(server, 'SIGCONT');
+  await stopped;
+  const next = await start(t, dataDir);
+  t.strictSame(next.warnings, [], 'the next holder finds no running server');
 });
 
 test(

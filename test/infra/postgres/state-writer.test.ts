@@ -1,6 +1,8 @@
+import { test } from 'tap';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import type { SessionState } from '../../../src/domain/tokens/session-state.ts';
-import { onEveryRecords } from '../../support/records.ts';
+import { aClient, locksAwaited } from '../../support/begun.ts';
+import { onEveryRecords, testRecords } from '../../support/records.ts';
 
 const rotated: SessionState = {
   latest: 3_000_000,
@@ -53,17 +55,29 @@ onEveryRecords(
   },
 );
 
-onEveryRecords(
-  'batches of the same rows in opposite orders do not wait for each other',
-  async (t, { aSession, writer }) => {
+for (const save of ['saveStates', 'saveUses'] as const)
+  test(`${save} locks its rows in the order of ids, so that no two batches deadlock`, async (t) => {
+    const { url, aSession, writer } = await testRecords(t);
     const keys = await Promise.all(Array.from({ length: 20 }, () => aSession()));
-    const batch = (latest: number) => keys.map((key) => ({ ...key, state: { ...rotated, latest } }));
-    const rounds = Array.from({ length: 20 }, (_, i) =>
-      writer.saveStates(i % 2 ? batch(4e6 + i) : batch(4e6 + i).reverse()),
+    keys.sort((one, other) => other.tokenId - one.tokenId);
+    const [first, ...others] = keys.map(({ tokenId }) => tokenId).reverse();
+    const other = await aClient(t, url);
+    // It comes last, for a scan of the table and in the batch.
+    await other.query('UPDATE tokens SET name = name WHERE id = $1', [first]);
+    await other.query('BEGIN');
+    await other.query('SELECT FROM tokens WHERE id = $1 FOR NO KEY UPDATE', [first]);
+    const saved =
+      save === 'saveStates'
+        ? writer.saveStates(keys.map((key) => ({ ...key, state: rotated })))
+        : writer.saveUses(keys.map(({ tokenId }) => ({ tokenId, at: 1 })));
+    await locksAwaited(url);
+    await t.resolves(
+      other.query('SELECT FROM tokens WHERE id = ANY($1) FOR NO KEY UPDATE NOWAIT', [others]),
+      'while it waits for the first row, it holds no other',
     );
-    for (const over of await Promise.all(rounds)) t.strictSame(over, []);
-  },
-);
+    await other.query('ROLLBACK');
+    await saved;
+  });
 
 onEveryRecords('moves the last use of a token on, never back', async (t, { aSession, tokens, writer }) => {
   const { userId } = await aSession();

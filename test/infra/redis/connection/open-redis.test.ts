@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'tap';
 import { causeOf } from '../../../../src/infra/redis/connection/errors.ts';
-import { fakeSentinel } from '../../../support/fake-sentinel.ts';
+import { fakeSentinel } from './fake-sentinel.ts';
 import { quietRedisClient, redisMissing, testRedis } from '../../../support/redis.ts';
 import { redisServersMissing, startRedis } from '../../../support/redis-server.ts';
 import { until } from '../../../support/until.ts';

@@ -1,7 +1,7 @@
 import { createServer, type Socket } from 'node:net';
 import type { Test } from 'tap';
-import { listen } from './listen.ts';
-import { until } from './until.ts';
+import { listen } from '../../../support/listen.ts';
+import { until } from '../../../support/until.ts';
 
 /** A Sentinel (RESP3) that knows one master. The test can delay its answers. */
 export interface FakeSentinel {

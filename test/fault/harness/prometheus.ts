@@ -2,11 +2,11 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { parse, stringify } from 'yaml';
-import { readRules, ROOT } from './alert-rules.ts';
-import { testFolder } from './folder.ts';
-import { freePort } from './free-port.ts';
-import { startServerProcess } from './server-process.ts';
-import { toolsMissing } from './tools.ts';
+import { readRules, ROOT } from '../../support/alert-rules.ts';
+import { testFolder } from '../../support/folder.ts';
+import { freePort } from '../../support/free-port.ts';
+import { startServerProcess } from '../../support/server-process.ts';
+import { toolsMissing } from '../../support/tools.ts';
 
 /** Why the suites that start Prometheus cannot run here, or false. */
 export const prometheusMissing = toolsMissing('bash', 'prometheus');

@@ -1,7 +1,7 @@
-import { skipReason } from './environment.ts';
-import { cannotImport, modulesMissing, python } from './python.ts';
+import { skipReason } from '../../support/environment.ts';
+import { cannotImport, modulesMissing, python } from '../../support/python.ts';
 
-const SCRIPT = new URL('../../../test/support/foreign-hashes.py', import.meta.url).pathname;
+const SCRIPT = new URL('../../../../test/infra/crypto/foreign-hashes.py', import.meta.url).pathname;
 
 /** Why no hashes can be made here, or false. */
 export function hashersMissing(): false | string {

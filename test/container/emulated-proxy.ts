@@ -1,7 +1,7 @@
 import { createServer, request as send, type IncomingMessage } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import type { Test } from 'tap';
-import { listen } from './listen.ts';
+import { listen } from '../support/listen.ts';
 
 /** One header. Names may repeat. */
 export type Header = readonly [name: string, value: string];

@@ -1,21 +1,21 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { migrate } from '../../src/infra/postgres/migrate.ts';
-import { ask } from './embedded.ts';
-import { faultProxy, type Fault } from './fault-proxy.ts';
-import { testFolder } from './folder.ts';
-import { freePort } from './free-port.ts';
-import { startHaproxy } from './haproxy.ts';
-import type { ServerProcess } from './server-process.ts';
+import { migrate } from '../../../src/infra/postgres/migrate.ts';
+import { ask } from '../../support/embedded.ts';
+import { faultProxy, type Fault } from '../../support/fault-proxy.ts';
+import { testFolder } from '../../support/folder.ts';
+import { freePort } from '../../support/free-port.ts';
+import { startHaproxy } from '../../support/haproxy.ts';
+import type { ServerProcess } from '../../support/server-process.ts';
 import {
   makeDataFolder,
   runPostgresProgram,
   startPostgresProcess,
   systemPostgresMissing,
-} from './system-postgres.ts';
-import { toolsMissing } from './tools.ts';
-import { until } from './until.ts';
+} from '../../support/system-postgres.ts';
+import { toolsMissing } from '../../support/tools.ts';
+import { until } from '../../support/until.ts';
 
 /** Why the suites that replicate PostgreSQL cannot run here, or false. */
 export const replicationMissing = systemPostgresMissing || toolsMissing('haproxy');

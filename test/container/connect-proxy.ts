@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import type { Test } from 'tap';
-import { listen } from './listen.ts';
+import { listen } from '../support/listen.ts';
 
 /** A proxy to the internet that only opens tunnels. It ends with the test. */
 export interface ConnectProxy {
