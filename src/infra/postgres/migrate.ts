@@ -82,7 +82,7 @@ export async function migrate(
       const changed = migrations
         .filter(({ name, sql }) => recorded.has(name) && !matches(sql, recorded.get(name)?.checksum))
         .map(({ name }) => name);
-      return { applied, changed: changed.filter((name) => !applied.includes(name)), keyed };
+      return { applied, changed, keyed };
     });
   } catch (error) {
     throw error instanceof MigrationStopped ? new MigrationStopped(applied) : error;
