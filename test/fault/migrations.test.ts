@@ -11,7 +11,7 @@ import { migrate } from '../../src/infra/postgres/migrate.ts';
 import { migrationNames, shippedMigrations } from '../../src/infra/postgres/migration-files.ts';
 import { anAccount } from '../support/client.ts';
 import { bareEnvironment } from '../support/environment.ts';
-import { buildFirstRelease } from '../support/first-release.ts';
+import { buildFirstRelease } from './first-release.ts';
 import { testFolder } from '../support/folder.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { listen } from '../support/listen.ts';

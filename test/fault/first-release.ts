@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { ROOT } from './documents.ts';
-import { testFolder } from './folder.ts';
+import { ROOT } from '../support/documents.ts';
+import { testFolder } from '../support/folder.ts';
 
 /** The commit of 1.0.0. */
 const COMMIT = 'c3a67076';
