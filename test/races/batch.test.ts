@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'tap';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
-import { makeRevokeTokens } from '../../src/domain/tokens/revoke.ts';
+import { makeRevokeTokens, OF_TOKEN } from '../../src/domain/tokens/revoke.ts';
 import { makeAccountStore } from '../../src/infra/postgres/account-store.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
 import { someQueues } from '../support/bounded-queues.ts';
@@ -56,10 +56,15 @@ for (const [name, endAll] of Object.entries(ENDS_ALL))
       const refused: unknown[] = [];
       const logouts = replicas.flatMap(({ revoke, revokeByCaller }) =>
         ids.flatMap((id, i) => [
-          revoke(userId, id, 'session', () => ended.push(id)),
-          revokeByCaller(key, ids[(i + 1) % size] ?? 0, undefined, () =>
-            ended.push(ids[(i + 1) % size] ?? 0),
-          ),
+          // Of a service, which has no share to keep to.
+          revoke(userId, id, 'session', () => ended.push(id), 'service'),
+          ...(i < OF_TOKEN
+            ? [
+                revokeByCaller(key, ids[(i + 1) % size] ?? 0, undefined, () =>
+                  ended.push(ids[(i + 1) % size] ?? 0),
+                ),
+              ]
+            : []),
         ]),
       );
       const others = [

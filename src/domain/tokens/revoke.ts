@@ -50,7 +50,7 @@ interface Recorded {
 const MAX_REVOCATIONS = 5000;
 /** How many of them one account may have open, and how many one of its tokens: nobody fills the queue alone. */
 const OF_ACCOUNT = 500;
-const OF_TOKEN = 100;
+export const OF_TOKEN = 100;
 /** Seconds: what is open is answered before that, unless a store is slow. */
 const RETRY_AFTER = 1;
 /** Marks that may wait to be settled. */
