@@ -166,7 +166,7 @@ test('a route without operationId, or a property without an example, is refused'
   const { paths } = read();
   t.throws(() => completeDocument({ paths }, () => undefined), /has no operationId/);
   const schema = operation({
-    operationId: 'other',
+    operationId: 'getEmail',
     summary: 'Other',
     description: 'Another.',
     tags: ['Accounts'],
