@@ -1,13 +1,14 @@
-// `npm run k8s` copies the alert rules and the dashboard of deploy/ into the chart, because helm reads no file outside its
-// folder, renders the chart with k8s/values.yaml, and writes each object into a file of k8s/. `--check` writes nothing and
+// `npm run k8s` writes the error budgets into the alert rules of deploy/, copies rules and dashboard into the chart, because
+// helm reads no file outside its folder, renders the chart with k8s/values.yaml, and writes each object into a file of k8s/. `--check` writes nothing and
 // names each file that differs. The kustomizations, components/pgbouncer, components/agent and the overlays are written by
 // hand (ADR 22).
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { format } from 'oxfmt';
 import { isMap, parseAllDocuments, visit } from 'yaml';
+import { withBudgets } from './budget-rules.mjs';
 
 const HEADER = 'Rendered from charts/latchkey with k8s/values.yaml by `npm run k8s`.';
 
@@ -53,11 +54,19 @@ const read = (path) => readFileSync(join(root, path), 'utf8');
 const { singleQuote, printWidth } = JSON.parse(read('.oxfmtrc.json'));
 const style = { singleQuote, printWidth };
 
+const { OPERATION_CLASSES } = await import('../dist/src/http/openapi/operation-classes.js');
+const rules = withBudgets(
+  read('deploy/prometheus/rules.yaml'),
+  OPERATION_CLASSES,
+  JSON.parse(read('docs/openapi.json')),
+);
 const copies = {
-  'charts/latchkey/files/rules.yaml': read('deploy/prometheus/rules.yaml'),
+  'deploy/prometheus/rules.yaml': rules,
+  'charts/latchkey/files/rules.yaml': rules,
   // No whitespace, because `kubectl apply` repeats it in an annotation.
   'charts/latchkey/files/dashboard.json': `${JSON.stringify(JSON.parse(read('deploy/grafana/latchkey.json')))}\n`,
 };
+const folders = ['charts/latchkey/files', ...new Set(Object.values(FILES).map((file) => dirname(`k8s/${file}`)))];
 const wanted = { ...copies, ...(await rendered()) };
 const problems = [
   ...Object.entries(wanted).flatMap(([path, text]) => {
@@ -79,8 +88,7 @@ if (process.argv.includes('--check')) {
 
 /** Files beside the rendered ones that are neither rendered nor a kustomization. */
 function leftOver() {
-  const folders = new Set(Object.keys(wanted).map(dirname));
-  return [...folders].flatMap((folder) =>
+  return folders.flatMap((folder) =>
     readdirSync(join(root, folder))
       .map((name) => join(folder, name))
       .filter((path) => !(path in wanted) && basename(path) !== 'kustomization.yaml'),
@@ -93,7 +101,7 @@ async function rendered() {
   process.on('exit', () => rmSync(chart, { recursive: true, force: true }));
   cpSync(join(root, 'charts/latchkey'), chart, { recursive: true });
   for (const [path, text] of Object.entries(copies))
-    writeFileSync(join(chart, 'files', basename(path)), text);
+    if (path.startsWith('charts/')) writeFileSync(join(chart, relative('charts/latchkey', path)), text);
   const words = ['template', 'latchkey', chart, '--values', join(root, 'k8s/values.yaml'), '--skip-tests'];
   const { status, stdout, stderr, error } = spawnSync('helm', words, {
     encoding: 'utf8',

@@ -293,7 +293,7 @@ function makeUpkeep({ postgres, secrets, clock, tasks }: UpkeepParts): () => Upk
   });
 
   async function readUpkeep(): Promise<void> {
-    const lastPurge = await readLastPurge(postgres.pool);
+    const { at: lastPurge } = await readLastPurge(postgres.pool);
     const used = await mapDatabaseErrors(() => countFactorKeys(postgres.pool));
     const lacking = [...used].filter(([id]) => !secrets.keyIds.includes(id));
     known = { lastPurge, withoutKey: lacking.reduce((sum, [, count]) => sum + count, 0) };

@@ -1,3 +1,4 @@
+import type { LastPurge } from '../infra/postgres/last-purge.ts';
 import { ok, warn, type Finding } from './finding.ts';
 
 const CHECK = 'purge';
@@ -5,10 +6,11 @@ const DAY = 86_400_000;
 /** The alert LatchkeyPurgeOverdue has the same. */
 const OVERDUE = 3 * DAY;
 
-/** @param last when one last succeeded, and now: ms since 1970. Null if none has yet. */
-export function judgePurge(last: number | null, now: number): Finding {
-  const todo = 'run `latchkey purge` every night, and look why it failed (docs/operating.md, "What is kept")';
-  if (last === null) return warn(CHECK, 'none has succeeded yet', todo);
-  const found = `the last one succeeded at ${new Date(last).toISOString()}`;
-  return now - last > OVERDUE ? warn(CHECK, found, todo) : ok(CHECK, found);
+/** @param now milliseconds since 1970. */
+export function judgePurge({ at, hasRun }: LastPurge, now: number): Finding {
+  const time = new Date(at).toISOString();
+  const found = hasRun ? `the last one succeeded at ${time}` : `none has succeeded since ${time}`;
+  if (now - at <= OVERDUE) return ok(CHECK, found);
+  const todo = 'run `latchkey purge` every night, and see why it failed (docs/operating.md, "What is kept")';
+  return warn(CHECK, found, todo);
 }

@@ -35,8 +35,8 @@ export interface Sources {
 }
 
 export interface Upkeep {
-  /** When a purge last succeeded, in ms since 1970; null if none has yet. */
-  lastPurge: number | null;
+  /** When a purge last succeeded, in ms since 1970; before the first one, since when purges are recorded. */
+  lastPurge: number;
   /** TOTP secrets whose key is not loaded. */
   withoutKey: number;
 }
@@ -150,7 +150,7 @@ function addStores(registry: Registry, sources: Sources): void {
   );
 }
 
-/** Without a sample until the first read: a 0 would be a purge that never succeeded, or a key that is there. */
+/** Without a sample until the first read: a 0 would be a purge long ago, or a key that is there. */
 function addUpkeep(registry: Registry, upkeep: Sources['upkeep']): void {
   const gauge = (name: string, help: string, read: (known: Upkeep) => number) => {
     registry.read('gauge', name, help, () => {
@@ -160,8 +160,8 @@ function addUpkeep(registry: Registry, upkeep: Sources['upkeep']): void {
   };
   gauge(
     'latchkey_purge_last_success_timestamp_seconds',
-    'When a purge last succeeded; 0 if none has yet',
-    ({ lastPurge }) => inSeconds(lastPurge ?? 0),
+    'When a purge last succeeded, or since when purges are recorded',
+    ({ lastPurge }) => inSeconds(lastPurge),
   );
   gauge(
     'latchkey_factor_secrets_without_key',

@@ -4,6 +4,8 @@ import { mapDatabaseErrors } from './errors.ts';
 
 /** In the table `installation`. */
 const NAME = 'last_purge';
+/** Made the table. */
+const MIGRATION = '20261127000000_installation';
 
 /**
  * Records that a purge has succeeded now, by the database's clock.
@@ -18,13 +20,27 @@ export async function recordPurge(prisma: PrismaClient, purged: number): Promise
   );
 }
 
+export interface LastPurge {
+  /** When it succeeded, or else since when purges are recorded: ms since 1970. */
+  at: number;
+  /** Whether one has succeeded since then. */
+  hasRun: boolean;
+}
+
 /**
- * When the last purge succeeded, in ms since 1970; null if none has yet.
+ * Purges are recorded since the migration that made the table, so a new installation, and one that was upgraded, has as much
+ * time for its first as for a later one.
  * @throws AuthError `unavailable`
  */
-export async function readLastPurge(pool: Postgres['pool']): Promise<number | null> {
+export async function readLastPurge(pool: Postgres['pool']): Promise<LastPurge> {
   const { rows } = await mapDatabaseErrors(() =>
-    pool.query<{ at: Date }>('SELECT at FROM installation WHERE name = $1', [NAME]),
+    pool.query<{ at: Date; run: boolean }>(
+      `SELECT at, true AS run FROM installation WHERE name = $1
+       UNION ALL SELECT finished_at, false FROM _prisma_migrations WHERE migration_name = $2 AND finished_at IS NOT NULL
+       ORDER BY run DESC LIMIT 1`,
+      [NAME, MIGRATION],
+    ),
   );
-  return rows[0]?.at.getTime() ?? null;
+  const [last] = rows;
+  return { at: last?.at.getTime() ?? 0, hasRun: last?.run ?? false };
 }
