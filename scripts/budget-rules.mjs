@@ -82,7 +82,9 @@ function series(classes) {
     ...Object.entries(WINDOWS).flatMap(([window, pages]) => {
       const judged = pages ? paging : classes;
       const rate = (selector) => `rate(${selector}[${window}])`;
-      const quick = total(timed, (matcher) => rate(`${REQUESTS}_bucket{${matcher}, status=~"2..", le="0.1"}`));
+      const quick = total(timed, (matcher) =>
+        rate(`${REQUESTS}_bucket{${matcher}, status=~"2..", le="0.1"}`),
+      );
       return [
         record(`route:latchkey_answers:rate${window}`, total(judged, answered(rate, '2..|5..'))),
         record(`route:latchkey_failures:rate${window}`, failures(judged, rate)),

@@ -91,19 +91,6 @@ test('the schema and values.yaml have the same values', (t) => {
 const SET =
   /^(NODE_ENV|PORT|OPS_PORT|DATA_DIR|DATABASE_(URL|CA)|REDIS_(URL|CA|MODE|NODES|SENTINEL_\w+)|SIGNING_KEYS_DIR|REFRESH_TOKEN_SECRET|FACTOR_KEYS)$/;
 
-test('`config` takes every variable of the service that the chart does not set', (t) => {
-  const { properties = {}, patternProperties = {} } = SCHEMA.properties?.config ?? {};
-  t.strictSame(
-    Object.keys(properties).sort(),
-    Object.keys(FIELDS)
-      // Headers hold a secret, so they belong into `extraEnv`, from a Secret.
-      .filter((name) => !SET.test(name) && !name.endsWith('_HEADERS'))
-      .sort(),
-  );
-  t.strictSame(Object.keys(patternProperties), ['^OTEL_'], 'the SDK of OpenTelemetry reads more');
-  t.end();
-});
-
 /** Each with what the error says. */
 const MISTAKES: [set: string, error: RegExp][] = [
   ['imagee.tag=1.0.0', /Additional property imagee is not allowed/],
@@ -117,6 +104,9 @@ const MISTAKES: [set: string, error: RegExp][] = [
   ['terminationGracePeriodSeconds=31', /set terminationGracePeriodSeconds above 31: preStop/],
   ['config.DATABASE_POOL=ten', /config\.DATABASE_POOL: Does not match pattern/],
   ['config.DATABASE_POOL=0', /config\.DATABASE_POOL: Must be greater/],
+  ['config.ACCESS_TOKEN_TTL=86401', /config\.ACCESS_TOKEN_TTL: Must be less/],
+  ['config.LLT_ENABLED=yes', /config\.LLT_ENABLED must be one of/],
+  ['config.RATE_LIMIT_LOGIN=30/0', /config\.RATE_LIMIT_LOGIN: Does not match pattern/],
   ['fullnameOverride=My_Name.', /fullnameOverride: Does not match pattern/],
   ['existingSecret.owner=', /existingSecret\.owner: String length/],
   ['redis.mode=sentinels', /redis\.mode/],
@@ -125,6 +115,7 @@ const MISTAKES: [set: string, error: RegExp][] = [
   ['redis.nodes={redis}', /redis\.nodes\.0: Does not match pattern/],
   ['replicaCount=two', /replicaCount: Invalid type/],
   ['replicaCount=0', /replicaCount: Must be greater/],
+  ['autoscaling.targetCPUUtilizationPercentage=null', /set autoscaling\.targetCPUUtilizationPercentage or/],
   ['autoscaling.minReplicas=7', /set autoscaling\.maxReplicas to at least autoscaling\.minReplicas \(7\)/],
   ['serviceAccount.create=false', /serviceAccount\.name: String length/],
   ['migration.mode=hooks', /migration\.mode/],
@@ -221,6 +212,13 @@ test('a mistake in a value is an error that names the value', { skip }, (t) => {
     t.match(stderr, error, set);
   }
   t.match(rendered('--set-string', 'config.DRAIN_DELAY=60').stderr, 'DRAIN_DELAY (60 s)');
+  for (const value of ['5', '86401', '1e3'])
+    t.match(
+      rendered('--set-string', `config.ACCESS_TOKEN_TTL=${value}`).stderr,
+      value === '1e3' ? 'Does not match pattern' : `a whole number from 10 to 86400: it is ${value}`,
+    );
+  for (const value of ['10', '86400', ''])
+    t.equal(rendered('--set-string', `config.ACCESS_TOKEN_TTL=${value}`).status, 0, value);
   const { stderr } = helm('template', 'latchkey', CHART, '--set', 'image.repository=latchkey');
   t.match(stderr, 'set config.ISSUER to the public address', 'without values');
   t.end();
