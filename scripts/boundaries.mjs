@@ -175,7 +175,7 @@ export const LAYERS = [
       '^src/domain/access-tokens/',
       '^src/infra/crypto/(factor-keys|generated-keys|key-files|keys)\\.ts$',
       '^src/infra/issuers/(fetch-jwks|jwks)\\.ts$',
-      '^src/infra/postgres/(cause|client|factor-keys|service-store|inspect|key-records|migration-error|schema-version|settings-error)\\.ts$',
+      '^src/infra/postgres/(cause|client|factor-keys|service-store|inspect|key-records|last-purge|migration-error|schema-version|settings-error)\\.ts$',
       '^src/infra/redis/(connection/(connections|errors|open-redis)|inspect)\\.ts$',
       NODE,
     ],
@@ -191,7 +191,7 @@ export const LAYERS = [
       '^src/infra/crypto/(factor-keys|generated-keys|key-files|keys|name-hash|new-stored-hash|scrypt-hasher)\\.ts$',
       '^src/infra/embedded/(embedded-database-error|postgres)\\.ts$',
       '^src/infra/issuers/(issuer-url|jwks)\\.ts$',
-      '^src/infra/postgres/(account-store|client|factor-keys|factor-store|service-store|known-devices|inspect-token|migrate|migration-error|names|password-resets|purge|recover|settings-error|token-store|user-imports|wanted-mails)\\.ts$',
+      '^src/infra/postgres/(account-store|client|factor-keys|factor-store|service-store|known-devices|inspect-token|last-purge|migrate|migration-error|names|password-resets|purge|recover|settings-error|token-store|user-imports|wanted-mails)\\.ts$',
       '^src/infra/redis/(connection/(connections|errors|open-redis)|heartbeat|inspect|inspect-token|recover|token-states)\\.ts$',
       // It checks a token as the service does.
       '^src/http/token-codec\\.ts$',
@@ -232,6 +232,8 @@ const SEPARATE = [
   '^src/infra/postgres/(feed-record|state-writer)\\.ts$',
   // They keep an import away from others: the embedded database, OpenTelemetry.
   '^src/(composition/open-database|infra/tracing/open-tracing)\\.ts$',
+  // The alerts are made from it too (scripts/budget-rules.mjs).
+  '^src/http/openapi/operation-classes\\.ts$',
   // Parts that compose.ts opens.
   '^src/composition/(mails|revocation-feed)\\.ts$',
   // They know nothing of their importer.

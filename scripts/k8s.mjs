@@ -1,13 +1,15 @@
-// `npm run k8s` copies the alert rules and the dashboard of deploy/ into the chart, because helm reads no file outside its
-// folder, renders the chart with k8s/values.yaml, and writes each object into a file of k8s/. `--check` writes nothing and
+// `npm run k8s` writes the error budgets into the alert rules of deploy/, copies rules and dashboard into the chart, because
+// helm reads no file outside its folder, renders the chart with k8s/values.yaml, and writes each object into a file of k8s/. `--check` writes nothing and
 // names each file that differs. The kustomizations, components/pgbouncer, components/agent and the overlays are written by
 // hand (ADR 22).
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { format } from 'oxfmt';
 import { isMap, parseAllDocuments, visit } from 'yaml';
+import { withBudgets } from './budget-rules.mjs';
+import { configBounds, configSchema } from './config-schema.mjs';
 
 const HEADER = 'Rendered from charts/latchkey with k8s/values.yaml by `npm run k8s`.';
 
@@ -36,16 +38,12 @@ const FILES = {
   'ConfigMap latchkey-dashboard': 'components/monitoring/dashboard.yaml',
 };
 
-/**
- * Labels that tell releases of Helm apart, and what restarts pods there: kustomize does so by the ConfigMap's name. Selectors
- * are immutable, and stay those of 1.0.0.
- */
+/** Labels that tell releases of Helm apart. Selectors are immutable, and stay those of 1.0.0. */
 const OF_A_RELEASE = [
   'helm.sh/chart',
   'app.kubernetes.io/instance',
   'app.kubernetes.io/managed-by',
   'app.kubernetes.io/version',
-  'checksum/config',
 ];
 
 const root = new URL('..', import.meta.url).pathname;
@@ -53,11 +51,27 @@ const read = (path) => readFileSync(join(root, path), 'utf8');
 const { singleQuote, printWidth } = JSON.parse(read('.oxfmtrc.json'));
 const style = { singleQuote, printWidth };
 
+const { FIELDS } = await import('../dist/src/config/fields.js');
+const { OPERATION_CLASSES } = await import('../dist/src/http/openapi/operation-classes.js');
+const rules = withBudgets(
+  read('deploy/prometheus/rules.yaml'),
+  OPERATION_CLASSES,
+  JSON.parse(read('docs/openapi.json')),
+);
+const schema = JSON.parse(read('charts/latchkey/values.schema.json'));
+schema.properties.config = configSchema(FIELDS);
 const copies = {
-  'charts/latchkey/files/rules.yaml': read('deploy/prometheus/rules.yaml'),
+  'charts/latchkey/values.schema.json': await formatted('values.schema.json', JSON.stringify(schema)),
+  'deploy/prometheus/rules.yaml': rules,
+  'charts/latchkey/files/rules.yaml': rules,
+  'charts/latchkey/files/config-bounds.json': `${JSON.stringify(configBounds(FIELDS))}\n`,
   // No whitespace, because `kubectl apply` repeats it in an annotation.
   'charts/latchkey/files/dashboard.json': `${JSON.stringify(JSON.parse(read('deploy/grafana/latchkey.json')))}\n`,
 };
+const folders = [
+  'charts/latchkey/files',
+  ...new Set(Object.values(FILES).map((file) => dirname(`k8s/${file}`))),
+];
 const wanted = { ...copies, ...(await rendered()) };
 const problems = [
   ...Object.entries(wanted).flatMap(([path, text]) => {
@@ -79,8 +93,7 @@ if (process.argv.includes('--check')) {
 
 /** Files beside the rendered ones that are neither rendered nor a kustomization. */
 function leftOver() {
-  const folders = new Set(Object.keys(wanted).map(dirname));
-  return [...folders].flatMap((folder) =>
+  return folders.flatMap((folder) =>
     readdirSync(join(root, folder))
       .map((name) => join(folder, name))
       .filter((path) => !(path in wanted) && basename(path) !== 'kustomization.yaml'),
@@ -93,7 +106,7 @@ async function rendered() {
   process.on('exit', () => rmSync(chart, { recursive: true, force: true }));
   cpSync(join(root, 'charts/latchkey'), chart, { recursive: true });
   for (const [path, text] of Object.entries(copies))
-    writeFileSync(join(chart, 'files', basename(path)), text);
+    if (path.startsWith('charts/')) writeFileSync(join(chart, relative('charts/latchkey', path)), text);
   const words = ['template', 'latchkey', chart, '--values', join(root, 'k8s/values.yaml'), '--skip-tests'];
   const { status, stdout, stderr, error } = spawnSync('helm', words, {
     encoding: 'utf8',
@@ -109,9 +122,10 @@ async function rendered() {
 async function fileOf(document) {
   visit(document, { Pair: (_, { key }) => (OF_A_RELEASE.includes(key.value) ? visit.REMOVE : undefined) });
   visit(document, { Pair: (_, { key, value }) => (isEmptied(key, value) ? visit.REMOVE : undefined) });
+  // kustomize adds hashes of its own to the ConfigMap's name.
+  visit(document, { Scalar: (_, scalar) => void (scalar.value = withoutHash(scalar.value)) });
   const { kind, metadata, data } = document.toJS();
-  const name = kind === 'Job' ? metadata.name.replace(/-[0-9a-f]{10}$/, '') : metadata.name;
-  document.setIn(['metadata', 'name'], name);
+  const { name } = metadata;
   const path = FILES[`${kind} ${name}`];
   if (path === undefined) throw new Error(`name a file for ${kind} ${name} in scripts/k8s.mjs`);
   const lines = Object.entries(data ?? {}).map(([variable, value]) => `${variable}=${value}\n`);
@@ -119,9 +133,18 @@ async function fileOf(document) {
   // The chart quotes what might look like a number.
   visit(document, { Scalar: (_, scalar) => void (/^QUOTE/.test(scalar.type) && (scalar.type = 'PLAIN')) });
   const text = document.toString({ lineWidth: 0 }).replace(/^---\n/, '');
-  const { code, errors } = await format(basename(path), `# ${HEADER}\n${text}`, style);
-  if (errors.length > 0) throw new Error(`${path}: ${errors[0].message}`);
-  return [`k8s/${path}`, code];
+  return [`k8s/${path}`, await formatted(basename(path), `# ${HEADER}\n${text}`)];
+}
+
+async function formatted(name, text) {
+  const { code, errors } = await format(name, text, style);
+  if (errors.length > 0) throw new Error(`${name}: ${errors[0].message}`);
+  return code;
+}
+
+/** Of the names of a Job and of the ConfigMap, and of what refers to the latter. */
+function withoutHash(value) {
+  return typeof value === 'string' ? value.replace(/^(latchkey(?:-migrate)?)-[0-9a-f]{10}$/, '$1') : value;
 }
 
 function isEmptied(key, value) {

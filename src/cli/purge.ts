@@ -1,6 +1,7 @@
 import { loadSettings } from '../config/config.ts';
 import { ENDED_SHOWN } from '../domain/tokens/ended-token.ts';
 import { purgeKnownDevices } from '../infra/postgres/known-devices.ts';
+import { recordPurge } from '../infra/postgres/last-purge.ts';
 import { purgeReservedNames } from '../infra/postgres/names.ts';
 import { purgeResets } from '../infra/postgres/password-resets.ts';
 import { purge, purgeDeletedUsers, purgeSetUps } from '../infra/postgres/purge.ts';
@@ -32,6 +33,7 @@ export const run: Command = async ({ env }) => {
     await purgeImports(prisma);
     await purgeReservedNames(prisma);
     await purgeDeletedUsers(prisma, endedBefore);
+    await recordPurge(prisma, purged);
     return { result: { purged }, text: `purged ${purged} records`, audited: { purged } };
   });
 };

@@ -11,9 +11,13 @@ import type { Tracer } from '../telemetry/tracer.ts';
 import { followAttemptHash, makeCallerHashes } from '../infra/crypto/keyed-hashes.ts';
 import { followLoginTokens } from '../infra/crypto/login-token.ts';
 import { followNameHash } from '../infra/crypto/name-hash.ts';
+import type { Upkeep } from '../infra/metrics/gauges.ts';
 import { makeMetrics } from '../infra/metrics/metrics.ts';
 import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
 import { targetOf } from '../infra/postgres/connection.ts';
+import { mapDatabaseErrors } from '../infra/postgres/errors.ts';
+import { countFactorKeys } from '../infra/postgres/factor-keys.ts';
+import { readLastPurge } from '../infra/postgres/last-purge.ts';
 import { redisCertificateEnd } from '../infra/redis/inspect.ts';
 import { makeTokenStore } from '../infra/postgres/token-store.ts';
 import { makeBackgroundTasks, type BackgroundTasks } from '../runtime/background-tasks.ts';
@@ -25,6 +29,8 @@ import { makeStoreWatch } from '../runtime/store-watch.ts';
 import { makeUseCases } from './use-cases.ts';
 import { systemClock, systemTimers } from '../runtime/system-clock.ts';
 import { lifetimesOf } from '../domain/tokens/claims.ts';
+import { ignoreOutage } from '../domain/errors.ts';
+import type { SecretBox } from '../domain/factors/ports.ts';
 import { type Clock, CLOCK_TOLERANCE } from '../domain/clock.ts';
 import { postgresNow } from '../infra/postgres/inspect.ts';
 import { makeClockWatch } from '../runtime/clock-watch.ts';
@@ -127,6 +133,7 @@ export async function compose(
     auditFailure,
   });
   const mailParts = makeMailParts({ config, postgres, limitAttempt, boundedQueue, clock, tasks, logger });
+  const secrets = openSecretBox(config);
   const useCases = makeUseCases({
     config,
     lifetimes,
@@ -141,7 +148,7 @@ export async function compose(
     durability,
     hashing,
     loginTokens: followLoginTokens(keyRing),
-    secrets: openSecretBox(config),
+    secrets,
     mails: mailParts.mails,
     resetRequests: mailParts.resetRequests,
     services,
@@ -171,6 +178,7 @@ export async function compose(
     pendingRevocations: durability.pendingRevocations,
     reuseQueue: durability.reuseQueue,
     oldestMail: mailParts.oldest,
+    upkeep: makeUpkeep({ postgres, secrets, clock, tasks }),
     feed: fanOut,
     keys: () => keyRing.current(),
     lag: hashing.loadShedding.lag,
@@ -254,6 +262,38 @@ function makeClock({ config, postgres, tokenStates, tasks, logger }: ClockParts)
   tasks.every(CLOCK_INTERVAL, 'clock check', watch.compare);
   const clock: Clock = { ...systemClock, isTrusted: watch.isTrusted };
   return { clock, watch };
+}
+
+interface UpkeepParts {
+  postgres: Pick<Postgres, 'pool'>;
+  secrets: SecretBox;
+  clock: Pick<Clock, 'monotonic'>;
+  tasks: Pick<BackgroundTasks, 'every'>;
+}
+
+/** How often the upkeep is read, and a failed read is tried again, in milliseconds. */
+const UPKEEP_INTERVAL = 60_000;
+
+/** Reads for the metrics what only the database knows. A scrape shows the last values, and asks nothing. */
+function makeUpkeep({ postgres, secrets, clock, tasks }: UpkeepParts): () => Upkeep | null {
+  let known: Upkeep | null = null;
+  let due = -Infinity;
+  // Soon after the start, and not a minute later.
+  tasks.every(CLOCK_INTERVAL, null, async () => {
+    if (clock.monotonic() < due) return;
+    due = clock.monotonic() + UPKEEP_INTERVAL;
+    // An outage has alerts of its own.
+    await readUpkeep().catch(ignoreOutage);
+  });
+
+  async function readUpkeep(): Promise<void> {
+    const { at: lastPurge } = await readLastPurge(postgres.pool);
+    const used = await mapDatabaseErrors(() => countFactorKeys(postgres.pool));
+    const lacking = [...used].filter(([id]) => !secrets.keyIds.includes(id));
+    known = { lastPurge, withoutKey: lacking.reduce((sum, [, count]) => sum + count, 0) };
+  }
+
+  return () => known;
 }
 
 interface ServicesParts {

@@ -21,6 +21,8 @@ export interface Description {
   /** Type, unit and bounds. */
   type: string;
   meaning: string;
+  /** Of a whole number. The schema of the chart's values has the same. */
+  bounds?: { min: number; max: number };
   /** The service refuses to start in production without it. */
   required?: boolean;
 }
@@ -79,7 +81,7 @@ export function integer(
 ): Field<number> {
   const schema = z.string().default(String(fallback)).pipe(wholeNumber(min, max));
   const type = `${unit || 'number'}, ${min} to ${max}`;
-  return field(schema, { type, defaultText: String(fallback), meaning });
+  return field(schema, { type, defaultText: String(fallback), meaning, bounds: { min, max } });
 }
 
 export function wholeNumber(min: number, max: number) {

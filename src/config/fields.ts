@@ -247,6 +247,7 @@ const TOKEN_FIELDS = {
     type: 'readers, 1 to 100000',
     defaultText: 'a quarter of the above',
     meaning: 'readers of one client on one replica; at least 1 by default',
+    bounds: { min: 1, max: 100_000 },
   }),
 };
 

@@ -9,6 +9,7 @@ import {
   type CollationFacts,
   type PostgresFacts,
 } from '../infra/postgres/inspect.ts';
+import { readLastPurge } from '../infra/postgres/last-purge.ts';
 import { reasonOf } from '../infra/postgres/migration-error.ts';
 import { SettingsError } from '../infra/postgres/settings-error.ts';
 import { missingMigrations, unfinishedMigrations } from '../infra/postgres/schema-version.ts';
@@ -16,6 +17,7 @@ import { judgeCertificate } from './certificate.ts';
 import { compareClocks, judgeClock } from './clock.ts';
 import { judgeFactorKeys, loadedFactorKeys } from './factor-keys.ts';
 import { fail, ok, warn, type Finding } from './finding.ts';
+import { judgePurge } from './purge.ts';
 
 const MIN_VERSION = 14;
 
@@ -166,6 +168,7 @@ async function checkMigrations({ pool }: Postgres, factorKeys: readonly string[]
       ok('migrations', 'the schema fits this version'),
       await checkAddresses(pool),
       judgeFactorKeys(factorKeys, await countFactorKeys(pool)),
+      judgePurge(await readLastPurge(pool), Date.now()),
     ];
   const found = `${missing.length} are missing, from ${missing[0] ?? ''} on: replicas of this version do not become ready`;
   return [fail('migrations', found, 'run `npm run migrate`, or `latchkey migrate`')];

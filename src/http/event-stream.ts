@@ -29,7 +29,8 @@ export function openEventStream(
   response.writeHead(200, {
     ...headers,
     'content-type': 'text/event-stream',
-    'cache-control': 'no-store',
+    // `no-transform`: a proxy that compresses the stream may hold events back until a block is full.
+    'cache-control': 'no-store, no-transform',
     // Turns off buffering in nginx.
     'x-accel-buffering': 'no',
     connection: 'close',

@@ -1,6 +1,8 @@
 import { join } from 'node:path';
 import { test } from 'tap';
+import { checkDatabase } from '../../src/doctor/database.ts';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
+import { aConfig, byCheck } from '../support/doctor.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { testRecords } from '../support/records.ts';
@@ -12,6 +14,18 @@ test('purge prints the number of deleted records', async (t) => {
   t.strictSame(JSON.parse((await latchkey(['purge', '--json'], { DATABASE_URL: url })).stdout), {
     purged: 0,
   });
+});
+
+test('the doctor says when a purge last succeeded, or since when none has', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const found = async () => byCheck(await checkDatabase(aConfig({ DATABASE_URL }))).purge;
+  t.match(await found(), [{ state: 'ok', found: /^none has succeeded since 20/ }]);
+  await sql(DATABASE_URL, `UPDATE _prisma_migrations SET finished_at = finished_at - interval '4 days'`);
+  t.match(await found(), [{ state: 'warn', found: /^none has succeeded since/, todo: /every night/ }]);
+  t.match(await latchkey(['purge'], { DATABASE_URL }), { code: 0 });
+  t.match(await found(), [{ state: 'ok', found: /^the last one succeeded at/ }]);
+  await sql(DATABASE_URL, `UPDATE installation SET at = now() - interval '73 hours'`);
+  t.match(await found(), [{ state: 'warn', found: /^the last one succeeded at/ }]);
 });
 
 test('purge keeps an expired long-lived token for 30 days', async (t) => {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { test } from 'tap';
 import { Agent, request } from 'undici';
@@ -5,10 +6,13 @@ import { startApplication, type Seen } from '../support/application.ts';
 import { anAccount, bearer } from '../support/client.ts';
 import { startDeployedNginx, startTwoReplicaNginx } from '../support/deployed-nginx.ts';
 import { logLines } from '../support/log-lines.ts';
-import { signUpOver, sixOperationsOver } from '../support/over-http.ts';
+import { logOutOver, signUpOver, sixOperationsOver } from '../support/over-http.ts';
+import { packedVerifier } from '../support/packed-packages.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { aRegisteredService, basic } from '../support/registered-service.ts';
 import { readyService } from '../support/service.ts';
 import { toolsMissing } from '../support/tools.ts';
-import { until } from '../support/until.ts';
+import { eventually, until } from '../support/until.ts';
 
 test('nginx in front', { skip: toolsMissing('bash', 'nginx') }, async (t) => {
   const service = await readyService(t, {
@@ -102,6 +106,61 @@ test('nginx in front', { skip: toolsMissing('bash', 'nginx') }, async (t) => {
     t.match(nginx.log(), new RegExp(`^\\S+ ${failure}\n$`));
   });
 });
+
+const mayCompress = { skip: toolsMissing('bash', 'nginx') };
+
+test(
+  'behind an nginx that compresses everything, the verifier hears events at once',
+  mayCompress,
+  async (t) => {
+    const { url: database } = await testDatabase(t);
+    const issuer = 'https://id.example.com';
+    const service = await readyService(t, {
+      DATABASE_URL: database,
+      ISSUER: issuer,
+      TRUST_PROXY: 'loopback',
+    });
+    const include = 'include latchkey/http.conf;';
+    const compress =
+      'gzip on; gzip_types *; gzip_min_length 0; gzip_proxied any; gzip_buffers 4 64k; proxy_ignore_headers X-Accel-Buffering;';
+    const { url } = await startDeployedNginx(t, 'nginx.conf', {
+      'http://latchkey:3000': service.url,
+      [include]: `${compress} ${include}`,
+    });
+    const client = await aRegisteredService(database, 'orders');
+    const compressed = fetch(`${url}/api/auth/revocations`, {
+      headers: { ...basic(client), 'accept-encoding': 'gzip' },
+      signal: AbortSignal.timeout(2000),
+    });
+    await t.rejects(compressed, { name: 'TimeoutError' }, 'it holds back what it may compress');
+
+    const { createVerifier } = await packedVerifier(t);
+    const verifier = createVerifier({
+      issuer,
+      audience: 'latchkey',
+      client: { id: client.serviceId, secret: client.secret },
+      url,
+      maxStaleness: 2,
+      whenStale: 'refuse',
+    });
+    t.teardown(() => verifier.close());
+    const { access_token: token } = await signUpOver(url);
+    const answers = (expected: string) =>
+      eventually(3, async () => {
+        const code = await verifier.verify(token).then(
+          () => 'good',
+          (error: unknown) => (error as { code: string }).code,
+        );
+        return code === expected ? null : code;
+      });
+    await answers('good');
+    // Longer than `maxStaleness`: only heartbeats keep it able to answer.
+    await sleep(3000);
+    t.equal((await verifier.verify(token)).tokenType, 'access');
+    t.equal(await logOutOver(url, token), 200);
+    await answers('invalid_token');
+  },
+);
 
 /** The status of a request whose `Authorization` has a control character. */
 function statusOfUnreadable({ url, ca }: { url: string; ca: string }): Promise<string | undefined> {

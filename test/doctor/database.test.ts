@@ -36,6 +36,7 @@ test('a healthy database', async (t) => {
     'migrations',
     'e-mail addresses',
     'factor keys',
+    'purge',
   ]);
   for (const [check, [finding]] of Object.entries(found)) t.equal(finding?.state, 'ok', check);
 });

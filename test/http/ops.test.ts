@@ -26,6 +26,7 @@ import { aSecret, KEYS } from '../support/keys.ts';
 import { documentedMetrics } from '../support/metrics-document.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
 import { aStoredSession, forge } from '../support/tokens.ts';
+import { sql } from '../support/sql.ts';
 import { until } from '../support/until.ts';
 
 test('readiness and the metrics say which build runs', async (t) => {
@@ -227,6 +228,7 @@ test('docs/observability.md and a scrape name the same metrics, both ways', skip
   const { target, scrape } = await scraped(t, { REFRESH_TOKEN_SECRET: secrets });
   target.composition.start();
   await useEverything(target);
+  await until(async () => /^latchkey_purge_last_success\S+ \d/m.test(await scrape()));
   const metrics = parseExposition(await scrape());
   const docs = documentedMetrics();
   t.strictSame([...metrics.keys()].sort(), [...docs.keys()].sort());
@@ -247,6 +249,28 @@ test('docs/observability.md and a scrape name the same metrics, both ways', skip
       if (label !== 'method') t.strictSame(seen, [...values].sort(), `${name} shows all values of ${label}`);
     }
   }
+});
+
+test('a scrape shows the last purge, and the secrets whose key is lost', async (t) => {
+  const target = await buildTestApp(t);
+  const { composition, databaseUrl } = target;
+  const read = async (name: string) => valueOf(await composition.ops.metrics(), name, {});
+  const last = 'latchkey_purge_last_success_timestamp_seconds';
+  const { user } = await signUp(target);
+  await sql(
+    databaseUrl,
+    `WITH purged AS (INSERT INTO installation VALUES ('last_purge', '0', '2026-01-02T03:04:05Z'))
+     INSERT INTO factors (user_id, type, name, created_at, confirmed_at, key_id, secret)
+     VALUES (${user.id}, 'totp', 'phone', now(), now(), 'lost', '')`,
+  );
+  t.notOk(
+    parseExposition(await composition.ops.metrics()).get(last)?.samples.length,
+    'unknown before it is read',
+  );
+  composition.start();
+  await until(async () => parseExposition(await composition.ops.metrics()).get(last)?.samples.length === 1);
+  t.equal(await read(last), Date.parse('2026-01-02T03:04:05Z') / 1000);
+  t.equal(await read('latchkey_factor_secrets_without_key'), 1);
 });
 
 test('the path that a proxy appends to verify is no label', skip, async (t) => {

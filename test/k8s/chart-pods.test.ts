@@ -97,6 +97,7 @@ test('every pod of a company has its files, labels and addresses', { skip }, (t)
   const manifests = template('company').map(asJob);
   const workloads = workloadsOf(manifests);
   t.equal(workloads.length, 5);
+  const config = only(manifests, 'ConfigMap').metadata.name;
   const values = parse(readFileSync(valuesFile('company'), 'utf8')) as {
     extraVolumes: { name: string }[];
     extraVolumeMounts: object[];
@@ -116,7 +117,7 @@ test('every pod of a company has its files, labels and addresses', { skip }, (t)
     t.equal(annotations?.['example.com/logs'], 'json', name);
     if (name === 'latchkey-test') continue;
     // The last one wins.
-    const own = name === 'latchkey-migrate' ? [] : [{ configMapRef: { name: 'latchkey' } }];
+    const own = name === 'latchkey-migrate' ? [] : [{ configMapRef: { name: config } }];
     t.strictSame(envFrom, [...values.extraEnvFrom, ...own], name);
   }
   for (const { kind, metadata } of manifests)

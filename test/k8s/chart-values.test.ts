@@ -104,6 +104,9 @@ const MISTAKES: [set: string, error: RegExp][] = [
   ['terminationGracePeriodSeconds=31', /set terminationGracePeriodSeconds above 31: preStop/],
   ['config.DATABASE_POOL=ten', /config\.DATABASE_POOL: Does not match pattern/],
   ['config.DATABASE_POOL=0', /config\.DATABASE_POOL: Must be greater/],
+  ['config.ACCESS_TOKEN_TTL=86401', /config\.ACCESS_TOKEN_TTL: Must be less/],
+  ['config.LLT_ENABLED=yes', /config\.LLT_ENABLED must be one of/],
+  ['config.RATE_LIMIT_LOGIN=30/0', /config\.RATE_LIMIT_LOGIN: Does not match pattern/],
   ['fullnameOverride=My_Name.', /fullnameOverride: Does not match pattern/],
   ['existingSecret.owner=', /existingSecret\.owner: String length/],
   ['redis.mode=sentinels', /redis\.mode/],
@@ -112,6 +115,7 @@ const MISTAKES: [set: string, error: RegExp][] = [
   ['redis.nodes={redis}', /redis\.nodes\.0: Does not match pattern/],
   ['replicaCount=two', /replicaCount: Invalid type/],
   ['replicaCount=0', /replicaCount: Must be greater/],
+  ['autoscaling.targetCPUUtilizationPercentage=null', /set autoscaling\.targetCPUUtilizationPercentage or/],
   ['autoscaling.minReplicas=7', /set autoscaling\.maxReplicas to at least autoscaling\.minReplicas \(7\)/],
   ['serviceAccount.create=false', /serviceAccount\.name: String length/],
   ['migration.mode=hooks', /migration\.mode/],
@@ -208,6 +212,13 @@ test('a mistake in a value is an error that names the value', { skip }, (t) => {
     t.match(stderr, error, set);
   }
   t.match(rendered('--set-string', 'config.DRAIN_DELAY=60').stderr, 'DRAIN_DELAY (60 s)');
+  for (const value of ['5', '86401', '1e3'])
+    t.match(
+      rendered('--set-string', `config.ACCESS_TOKEN_TTL=${value}`).stderr,
+      value === '1e3' ? 'Does not match pattern' : `a whole number from 10 to 86400: it is ${value}`,
+    );
+  for (const value of ['10', '86400', ''])
+    t.equal(rendered('--set-string', `config.ACCESS_TOKEN_TTL=${value}`).status, 0, value);
   const { stderr } = helm('template', 'latchkey', CHART, '--set', 'image.repository=latchkey');
   t.match(stderr, 'set config.ISSUER to the public address', 'without values');
   t.end();

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { parse } from 'yaml';
@@ -7,7 +7,17 @@ import { toolsMissing } from '../support/tools.ts';
 import { ROOT, scratch } from './render.ts';
 
 const skip = toolsMissing('helm');
-const SOURCES = ['charts', 'k8s', 'deploy/prometheus', 'deploy/grafana', 'scripts/k8s.mjs', '.oxfmtrc.json'];
+const SOURCES = [
+  'charts',
+  'k8s',
+  'deploy/prometheus',
+  'deploy/grafana',
+  'docs/openapi.json',
+  'scripts/k8s.mjs',
+  'scripts/budget-rules.mjs',
+  'scripts/config-schema.mjs',
+  '.oxfmtrc.json',
+];
 
 function run(root: string, ...flags: string[]): { status: number | null; lines: string[] } {
   const script = join(root, 'scripts/k8s.mjs');
@@ -18,13 +28,14 @@ function run(root: string, ...flags: string[]): { status: number | null; lines: 
 /** A copy of all that the script reads and writes. */
 function copyOf(t: Test): string {
   const root = scratch(t);
-  mkdirSync(join(root, 'deploy'));
+  for (const folder of ['deploy', 'docs']) mkdirSync(join(root, folder));
+  symlinkSync(join(ROOT, 'dist'), join(root, 'dist'));
   for (const path of SOURCES) cpSync(join(ROOT, path), join(root, path), { recursive: true });
   return root;
 }
 
 test(
-  'k8s/ is what the chart renders, and the chart has the rules and the dashboard of deploy',
+  'k8s/ is what the chart renders, and the chart has its copies of deploy and of the configuration',
   { skip },
   (t) => {
     t.strictSame(run(ROOT, '--check'), { status: 0, lines: [] }, 'run npm run k8s');
@@ -40,6 +51,7 @@ test('`--check` names each file that was edited, is missing or is left over', { 
   };
   edit('deploy/prometheus/rules.yaml', '# another comment\n');
   edit('k8s/base/deployment.yaml', '# edited\n');
+  edit('charts/latchkey/values.schema.json', '\n');
   rmSync(join(root, 'k8s/components/ingress/ingress.yaml'));
   writeFileSync(join(root, 'k8s/components/network-policy/stores.yaml'), '');
   edit('k8s/overlays/production/kustomization.yaml', '# by hand\n');
@@ -47,6 +59,7 @@ test('`--check` names each file that was edited, is missing or is left over', { 
     status: 1,
     lines: [
       'charts/latchkey/files/rules.yaml differs from its source: run npm run k8s',
+      'charts/latchkey/values.schema.json differs from its source: run npm run k8s',
       'k8s/base/deployment.yaml differs from its source: run npm run k8s',
       'k8s/components/ingress/ingress.yaml is missing: run npm run k8s',
       'k8s/components/monitoring/prometheus-rule.yaml differs from its source: run npm run k8s',

@@ -12,6 +12,12 @@
 {{- if not (regexMatch "^[a-z][-a-z0-9]{0,39}$" $name) }}
 {{- fail (printf "no Service can be %s: set fullnameOverride to at most 40 letters, digits and hyphens, a letter first" $name) }}
 {{- end }}
+{{- range $variable, $bounds := .Files.Get "files/config-bounds.json" | fromJson }}
+{{- $value := get $.Values.config $variable }}
+{{- if and (kindIs "string" $value) (ne $value "") (or (lt (int64 $value) (int64 $bounds.min)) (gt (int64 $value) (int64 $bounds.max))) }}
+{{- fail (printf "set config.%s to a whole number from %d to %d: it is %s" $variable (int64 $bounds.min) (int64 $bounds.max) $value) }}
+{{- end }}
+{{- end }}
 {{- $shutdown := .Values.config.SHUTDOWN_TIMEOUT | default 25 | int }}
 {{- $least := add 5 $shutdown 1 | int }}
 {{- if le (int .Values.terminationGracePeriodSeconds) $least }}
@@ -22,6 +28,9 @@
 {{- fail (printf "set config.DRAIN_DELAY (%d s) below config.SHUTDOWN_TIMEOUT (%d s): requests that begin in the drain need time to end" $drain $shutdown) }}
 {{- end }}
 {{- with .Values.autoscaling }}
+{{- if and .enabled (not .targetCPUUtilizationPercentage) (not .metrics) }}
+{{- fail "set autoscaling.targetCPUUtilizationPercentage or autoscaling.metrics: without a metric, Kubernetes chooses one" }}
+{{- end }}
 {{- if and .enabled (gt (int .minReplicas) (int .maxReplicas)) }}
 {{- fail (printf "set autoscaling.maxReplicas to at least autoscaling.minReplicas (%d)" (int .minReplicas)) }}
 {{- end }}
@@ -185,7 +194,7 @@ envFrom:
   {{- end }}
   {{- if .config }}
   - configMapRef:
-      name: {{ include "latchkey.fullname" .root | quote }}
+      name: {{ include "latchkey.configName" .root | quote }}
   {{- end }}
 {{- end }}
 {{- end -}}
@@ -258,6 +267,10 @@ envFrom:
 {{- else -}}
 {{ int $surge }}
 {{- end -}}
+{{- end -}}
+
+{{- define "latchkey.configName" -}}
+{{ include "latchkey.fullname" . }}-{{ include "latchkey.config" . | sha256sum | trunc 10 }}
 {{- end -}}
 
 {{/* Numbers in JSON: Go would print a large one as 2.592e+06. */}}

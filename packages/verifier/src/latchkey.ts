@@ -72,6 +72,8 @@ export function makeLatchkey({ settings, clock, onRenew }: Parts): Latchkey {
     async feed(lastEventId, signal) {
       const headers = {
         accept: 'text/event-stream',
+        // A proxy that compresses may hold events back until a block is full.
+        'accept-encoding': 'identity',
         // A new connection: a keep-alive connection would lead back to the replica that has just refused us.
         connection: 'close',
         ...(lastEventId !== null && { 'last-event-id': lastEventId }),

@@ -101,6 +101,11 @@ data: {}
 const EVENT_STREAM: JsonObject = {
   description: 'Events for as long as the connection lasts. `x-events` has the schemas of their data.',
   headers: {
+    'Cache-Control': {
+      description: 'No cache may store the stream, and no proxy may compress it.',
+      required: true,
+      schema: { type: 'string', const: 'no-store, no-transform' },
+    },
     'X-Accel-Buffering': {
       description: 'Tells nginx not to buffer the stream.',
       required: true,

@@ -2,10 +2,11 @@ import type { FastifySchema } from 'fastify';
 import type { ErrorCode } from '../../domain/errors.ts';
 import type { JsonObject } from './json.ts';
 import type { SecurityScheme, Tag } from './description.ts';
+import type { OperationId } from './operation-classes.ts';
 
 /** What the reference tells about a route, besides the schemas that Fastify uses. */
 export interface Described {
-  operationId: string;
+  operationId: OperationId;
   summary: string;
   /** CommonMark. */
   description: string;

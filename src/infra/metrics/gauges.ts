@@ -16,6 +16,8 @@ export interface Sources {
   reuseQueue: () => number;
   /** How long the oldest mail has been wanted, in milliseconds. */
   oldestMail: () => number;
+  /** What the database says of the installation's upkeep; null until it was read. */
+  upkeep: () => Upkeep | null;
   feed: FeedSource;
   keys: () => KeySet;
   /** Event-loop lag in milliseconds. */
@@ -32,6 +34,13 @@ export interface Sources {
   clockSkews: () => { store: 'PostgreSQL' | 'Redis'; seconds: number }[];
 }
 
+export interface Upkeep {
+  /** When a purge last succeeded, in ms since 1970; before the first one, since when purges are recorded. */
+  lastPurge: number;
+  /** TOTP secrets whose key is not loaded. */
+  withoutKey: number;
+}
+
 /** A full Redis answers, and LatchkeyRedisNearlyFull tells of it. */
 const ANSWERS = ['ok', 'full'];
 
@@ -40,6 +49,7 @@ export function addGauges(registry: Registry, sources: Sources): void {
   addStores(registry, sources);
   addFeedGauges(registry, sources.feed);
   addKeys(registry, sources.keys);
+  addUpkeep(registry, sources.upkeep);
   registry.read('gauge', 'latchkey_event_loop_lag_seconds', 'Event-loop lag (median of five samples)', () =>
     inSeconds(sources.lag()),
   );
@@ -137,6 +147,26 @@ function addStores(registry: Registry, sources: Sources): void {
   );
   gauge('latchkey_wanted_mail_age_seconds', 'For how long the oldest mail has been wanted', () =>
     inSeconds(sources.oldestMail()),
+  );
+}
+
+/** Without a sample until the first read: a 0 would be a purge long ago, or a key that is there. */
+function addUpkeep(registry: Registry, upkeep: Sources['upkeep']): void {
+  const gauge = (name: string, help: string, read: (known: Upkeep) => number) => {
+    registry.read('gauge', name, help, () => {
+      const known = upkeep();
+      return known === null ? [] : read(known);
+    });
+  };
+  gauge(
+    'latchkey_purge_last_success_timestamp_seconds',
+    'When a purge last succeeded, or since when purges are recorded',
+    ({ lastPurge }) => inSeconds(lastPurge),
+  );
+  gauge(
+    'latchkey_factor_secrets_without_key',
+    'Secrets of second factors whose key this replica lacks',
+    ({ withoutKey }) => withoutKey,
   );
 }
 

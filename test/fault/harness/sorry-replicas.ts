@@ -10,6 +10,7 @@ import { testDatabase } from '../../support/postgres.ts';
 import { startRedis } from '../../support/redis-server.ts';
 import { startTlsRedis } from '../../support/redis-tls.ts';
 import { readyService, startService } from '../../support/service.ts';
+import { sql } from '../../support/sql.ts';
 import type { ObservedSite } from './observed-site.ts';
 import { visitor } from './visitors.ts';
 
@@ -102,6 +103,22 @@ export async function expiringCertificate(t: Test, site: ObservedSite): Promise<
   const service = await readyService(t, { ...(await ownStores(t)), REDIS_URL: url, REDIS_CA: ca });
   site.scrape('expiring', service);
   await site.fire('expiring', 'LatchkeyCertificateExpires');
+}
+
+/** Nobody has purged for four days, and FACTOR_KEYS has lost a key. */
+export async function neglected(t: Test, site: ObservedSite): Promise<void> {
+  const stores = await ownStores(t);
+  const before = await readyService(t, stores);
+  const { user } = await visitor(before.url, '203.0.113.73').signUp();
+  await before.stop();
+  await sql(
+    stores.DATABASE_URL ?? '',
+    `WITH purged AS (INSERT INTO installation VALUES ('last_purge', '0', now() - interval '4 days'))
+     INSERT INTO factors (user_id, type, name, created_at, confirmed_at, key_id, secret)
+     VALUES (${user.id}, 'totp', 'phone', now(), now(), 'lost', '')`,
+  );
+  site.scrape('neglected', await readyService(t, stores));
+  await site.fire('neglected', 'LatchkeyPurgeOverdue', 'LatchkeyFactorKeysMissing');
 }
 
 /** Its Redis was never reachable. */

@@ -66,7 +66,7 @@ onAStore('the feed tells services about every kind of revocation at once', async
   t.equal(reader.answer()?.status, 200);
   t.match(reader.answer()?.headers, {
     'content-type': 'text/event-stream',
-    'cache-control': 'no-store',
+    'cache-control': 'no-store, no-transform',
     'x-accel-buffering': 'no',
     connection: 'close',
     'x-request-id': /./,
