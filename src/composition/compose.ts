@@ -17,7 +17,7 @@ import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
 import { targetOf } from '../infra/postgres/connection.ts';
 import { redisCertificateEnd } from '../infra/redis/inspect.ts';
 import { makeTokenStore } from '../infra/postgres/token-store.ts';
-import { makeBackgroundTasks, type BackgroundTasks } from '../runtime/background-tasks.ts';
+import { makeBackgroundTasks, whileServing, type BackgroundTasks } from '../runtime/background-tasks.ts';
 import { readBuild } from '../runtime/build.ts';
 import { makeReadiness } from '../runtime/readiness.ts';
 import type { LogOutput } from '../runtime/logger.ts';
@@ -84,9 +84,9 @@ export async function compose(
     watch: makeStoreWatch({ logger, store: 'PostgreSQL', target: targetOf(databaseUrl) }),
     tracer,
   });
-  const opened = openTokenStates(config, logger, observe, tracer, tasks, systemClock);
-  const { tokenStates, redis } = opened;
   const { prisma } = postgres;
+  const opened = openTokenStates(config, prisma, logger, observe, tracer, tasks, systemClock);
+  const { tokenStates, redis, standing } = opened;
   const ownClock = makeClock({ config, postgres, tokenStates: opened, tasks, logger });
   const { clock } = ownClock;
   const keyRing = await openKeyRing(config, prisma, tasks, logger);
@@ -104,6 +104,7 @@ export async function compose(
     boundedQueue,
     audit,
     tasks,
+    standing,
     logger,
   });
   const { services, directory, checkAssertion } = makeServices({
@@ -138,7 +139,15 @@ export async function compose(
     auditLimit,
     auditFailure,
   });
-  const mailParts = makeMailParts({ config, postgres, limitAttempt, boundedQueue, clock, tasks, logger });
+  const mailParts = makeMailParts({
+    config,
+    postgres,
+    limitAttempt,
+    boundedQueue,
+    clock,
+    tasks: whileServing(tasks, standing),
+    logger,
+  });
   const useCases = makeUseCases({
     config,
     lifetimes,

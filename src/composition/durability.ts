@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify';
-import type { BackgroundTasks } from '../runtime/background-tasks.ts';
+import { whileServing, type BackgroundTasks } from '../runtime/background-tasks.ts';
 import type { OpenedTokenStates } from './open-token-states.ts';
 import type { Audit } from '../domain/audit/event.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -10,6 +10,7 @@ import { makeWriteBehind } from '../domain/tokens/write-behind.ts';
 import { makeRevocations } from '../domain/tokens/revocations.ts';
 import { makeRevokeTokens } from '../domain/tokens/revoke.ts';
 import type { TokenStore } from '../domain/tokens/ports.ts';
+import type { Standing } from '../domain/standing.ts';
 import { makeRevocationStore } from '../infra/postgres/revocation-store.ts';
 import { makeUserStore } from '../infra/postgres/user-store.ts';
 import { makeStateWriter } from '../infra/postgres/state-writer.ts';
@@ -28,6 +29,8 @@ interface DurabilityParts {
   boundedQueue: BoundedQueues;
   audit: Audit;
   tasks: Pick<BackgroundTasks, 'every'>;
+  /** Whether this replica may serve: otherwise it changes neither store. */
+  standing: Standing;
   logger: FastifyBaseLogger;
 }
 
@@ -36,7 +39,8 @@ const INTERVAL = 1000;
 
 /** The background work that makes sessions and revocations survive the loss of a store (see ARCHITECTURE.md). */
 export function makeDurability(parts: DurabilityParts) {
-  const { tokenStates, tokens, postgres, cacheTtl, clock, boundedQueue, audit, tasks, logger } = parts;
+  const { tokenStates, tokens, postgres, cacheTtl, clock, boundedQueue, audit, standing, logger } = parts;
+  const tasks = whileServing(parts.tasks, standing);
   const { gate } = tokenStates;
   const settled = makeRevocationStore(postgres);
   const writeBehind = makeWriteBehind({
@@ -75,7 +79,9 @@ export function makeDurability(parts: DurabilityParts) {
     pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
   });
   const endForReuse = makeEndForReuse({ ...revocation, audit });
-  tasks.every(INTERVAL, 'write check', () => tokenStates.check());
+  parts.tasks.every(INTERVAL, 'write check', () => tokenStates.check());
+  // On its own, because a database that hangs must not delay the write check. Both stores report their failures.
+  parts.tasks.every(INTERVAL, null, () => tokenStates.look().catch(ignoreOutage));
   tasks.every(INTERVAL, 'write-behind', () => writeBehind.flush());
   tasks.every(INTERVAL, 'revocation sweep', () => revocations.sweep());
   tasks.every(INTERVAL, 'tombstone renewal', () => revocations.renewRecent());
@@ -95,6 +101,7 @@ export function makeDurability(parts: DurabilityParts) {
       // An old snapshot brings keys back for at most one SESSION_CACHE_TTL; the replay covers twice that time.
       gate?.start(
         async () => {
+          await tokenStates.look();
           await tokenStates.checkMasters();
           // A full Redis fails here, and serves what it holds.
           await tokenStates.check().catch(ignoreOutage);
@@ -116,6 +123,7 @@ export function makeDurability(parts: DurabilityParts) {
     /** Writes what is pending, once the background tasks have stopped. */
     async finish(): Promise<void> {
       await marksSettled();
+      if (standing.objection() !== null) return;
       await endForReuse.retry().catch(() => undefined);
       if (endForReuse.size() > 0) {
         logger.error({ sessions: endForReuse.size() }, 'stolen sessions are not on record as ended');

@@ -1,5 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify';
 import { reasonOf } from '../domain/errors.ts';
+import type { Standing } from '../domain/standing.ts';
 import type { Observe } from '../telemetry/observe.ts';
 import type { Task } from '../telemetry/outcomes.ts';
 
@@ -55,6 +56,18 @@ export function makeBackgroundTasks(
     async stop() {
       timers.forEach(clearInterval);
       await Promise.all(running);
+    },
+  };
+}
+
+/** Tasks that change a store: they pause while this replica may not serve. */
+export function whileServing(
+  tasks: Pick<BackgroundTasks, 'every'>,
+  standing: Standing,
+): Pick<BackgroundTasks, 'every'> {
+  return {
+    every: (ms, name, task) => {
+      tasks.every(ms, name, () => (standing.objection() === null ? task() : undefined));
     },
   };
 }
