@@ -154,7 +154,7 @@ export const LAYERS = [
     may: [
       builtins('fs', 'os'),
       packages('pino'),
-      '^src/domain/errors\\.ts$',
+      '^src/domain/(errors|standing)\\.ts$',
       '^src/infra/postgres/(cause|schema-version|settings-error)\\.ts$',
     ],
     mayAsType: [DOMAIN, TELEMETRY, '^src/http/', '^src/infra/postgres/', packages('fastify')],

@@ -17,7 +17,7 @@ import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
 import { targetOf } from '../infra/postgres/connection.ts';
 import { redisCertificateEnd } from '../infra/redis/inspect.ts';
 import { makeTokenStore } from '../infra/postgres/token-store.ts';
-import { makeBackgroundTasks, whileServing, type BackgroundTasks } from '../runtime/background-tasks.ts';
+import { makeBackgroundTasks, type BackgroundTasks } from '../runtime/background-tasks.ts';
 import { readBuild } from '../runtime/build.ts';
 import { makeReadiness } from '../runtime/readiness.ts';
 import type { LogOutput } from '../runtime/logger.ts';
@@ -27,6 +27,7 @@ import { makeUseCases } from './use-cases.ts';
 import { systemClock, systemTimers } from '../runtime/system-clock.ts';
 import { lifetimesOf } from '../domain/tokens/claims.ts';
 import { type Clock, CLOCK_TOLERANCE } from '../domain/clock.ts';
+import { joinStandings } from '../domain/standing.ts';
 import { postgresNow } from '../infra/postgres/inspect.ts';
 import { makeClockWatch } from '../runtime/clock-watch.ts';
 import { makeRegisteredServices } from '../domain/services/authenticate.ts';
@@ -72,7 +73,8 @@ export async function compose(
     build,
   });
   const { observe } = metrics;
-  const tasks = makeBackgroundTasks(logger, observe);
+  const standing = joinStandings({ objection: () => opened.standing.objection() });
+  const tasks = makeBackgroundTasks(logger, observe, standing);
   const trail = openTrail({ target: config.AUDIT_LOG, output, observe, logger });
   const { audit, auditLimit, auditFailure } = makeAudit({ trail, observe, clock: systemClock });
   const postgres = makePostgres({
@@ -86,7 +88,7 @@ export async function compose(
   });
   const { prisma } = postgres;
   const opened = openTokenStates(config, prisma, logger, observe, tracer, tasks, systemClock);
-  const { tokenStates, redis, standing } = opened;
+  const { tokenStates, redis } = opened;
   const ownClock = makeClock({ config, postgres, tokenStates: opened, tasks, logger });
   const { clock } = ownClock;
   const keyRing = await openKeyRing(config, prisma, tasks, logger);
@@ -104,7 +106,6 @@ export async function compose(
     boundedQueue,
     audit,
     tasks,
-    standing,
     logger,
   });
   const { services, directory, checkAssertion } = makeServices({
@@ -139,15 +140,7 @@ export async function compose(
     auditLimit,
     auditFailure,
   });
-  const mailParts = makeMailParts({
-    config,
-    postgres,
-    limitAttempt,
-    boundedQueue,
-    clock,
-    tasks: whileServing(tasks, standing),
-    logger,
-  });
+  const mailParts = makeMailParts({ config, postgres, limitAttempt, boundedQueue, clock, tasks, logger });
   const useCases = makeUseCases({
     config,
     lifetimes,
@@ -235,8 +228,10 @@ export async function compose(
     async close() {
       fanOut.close();
       await tasks.stop();
-      await durability.finish();
-      await mailParts.finish();
+      if (standing.objection() === null) {
+        await durability.finish();
+        await mailParts.finish();
+      }
       opened.close();
       await postgres.close();
       await trail.flush();
@@ -266,7 +261,7 @@ function makeClock({ config, postgres, tokenStates, tasks, logger }: ClockParts)
     leeway: CLOCK_TOLERANCE,
     logger,
   });
-  tasks.every(CLOCK_INTERVAL, 'clock check', watch.compare);
+  tasks.every(CLOCK_INTERVAL, 'clock check', watch.compare, watch.compare);
   const clock: Clock = { ...systemClock, isTrusted: watch.isTrusted };
   return { clock, watch };
 }
@@ -292,11 +287,13 @@ export function makeServices({ issuer, prisma, clock, observe, tasks, logger }: 
   const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms).unref());
   const directory = makeServiceDirectory({ store: makeServiceStore(prisma), clock, sleep });
   const keys = makeIssuerKeys({ registered: directory.issuers, clock, fetch, log: logger });
-  tasks.every(RELOAD_INTERVAL, 'client reload', async () => {
+  const reload = async () => {
     await directory.load();
     keys.fetchNew();
-  });
-  tasks.every(KEY_INTERVAL, null, () => keys.refreshAll());
+  };
+  tasks.every(RELOAD_INTERVAL, 'client reload', reload, reload);
+  const refreshAll = () => keys.refreshAll();
+  tasks.every(KEY_INTERVAL, null, refreshAll, refreshAll);
   const services = makeRegisteredServices(directory, clock);
   const checkAssertion = makeCheckAssertion({
     refresh: () => directory.refresh(),

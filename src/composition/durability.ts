@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify';
-import { whileServing, type BackgroundTasks } from '../runtime/background-tasks.ts';
+import type { BackgroundTasks } from '../runtime/background-tasks.ts';
 import type { OpenedTokenStates } from './open-token-states.ts';
 import type { Audit } from '../domain/audit/event.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -10,7 +10,6 @@ import { makeWriteBehind } from '../domain/tokens/write-behind.ts';
 import { makeRevocations } from '../domain/tokens/revocations.ts';
 import { makeRevokeTokens } from '../domain/tokens/revoke.ts';
 import type { TokenStore } from '../domain/tokens/ports.ts';
-import type { Standing } from '../domain/standing.ts';
 import { makeRevocationStore } from '../infra/postgres/revocation-store.ts';
 import { makeUserStore } from '../infra/postgres/user-store.ts';
 import { makeStateWriter } from '../infra/postgres/state-writer.ts';
@@ -29,8 +28,6 @@ interface DurabilityParts {
   boundedQueue: BoundedQueues;
   audit: Audit;
   tasks: Pick<BackgroundTasks, 'every'>;
-  /** Whether this replica may serve: otherwise it changes neither store. */
-  standing: Standing;
   logger: FastifyBaseLogger;
 }
 
@@ -39,8 +36,7 @@ const INTERVAL = 1000;
 
 /** The background work that makes sessions and revocations survive the loss of a store (see ARCHITECTURE.md). */
 export function makeDurability(parts: DurabilityParts) {
-  const { tokenStates, tokens, postgres, cacheTtl, clock, boundedQueue, audit, standing, logger } = parts;
-  const tasks = whileServing(parts.tasks, standing);
+  const { tokenStates, tokens, postgres, cacheTtl, clock, boundedQueue, audit, tasks, logger } = parts;
   const { gate } = tokenStates;
   const settled = makeRevocationStore(postgres);
   const writeBehind = makeWriteBehind({
@@ -79,9 +75,10 @@ export function makeDurability(parts: DurabilityParts) {
     pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
   });
   const endForReuse = makeEndForReuse({ ...revocation, audit });
-  parts.tasks.every(INTERVAL, 'write check', () => tokenStates.check());
+  tasks.every(INTERVAL, 'write check', () => tokenStates.check());
   // On its own, because a database that hangs must not delay the write check. Both stores report their failures.
-  parts.tasks.every(INTERVAL, null, () => tokenStates.look().catch(ignoreOutage));
+  const look = () => tokenStates.look().catch(ignoreOutage);
+  tasks.every(INTERVAL, null, look, look);
   tasks.every(INTERVAL, 'write-behind', () => writeBehind.flush());
   tasks.every(INTERVAL, 'revocation sweep', () => revocations.sweep());
   tasks.every(INTERVAL, 'tombstone renewal', () => revocations.renewRecent());
@@ -123,7 +120,6 @@ export function makeDurability(parts: DurabilityParts) {
     /** Writes what is pending, once the background tasks have stopped. */
     async finish(): Promise<void> {
       await marksSettled();
-      if (standing.objection() !== null) return;
       await endForReuse.retry().catch(() => undefined);
       if (endForReuse.size() > 0) {
         logger.error({ sessions: endForReuse.size() }, 'stolen sessions are not on record as ended');
