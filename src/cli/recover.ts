@@ -152,7 +152,9 @@ async function bindAnew({ config, prisma, redis }: Stores): Promise<void> {
   const { id } = await marks.read([]);
   const bound = await marks.claim(id, await marks.add(), (mark) => redisMarks.set(masters, mark));
   if (bound === null)
-    throw new CommandError('A replica has changed the mark of Redis: stop every replica, and run recover again');
+    throw new CommandError(
+      'A replica has changed the mark of Redis: stop every replica, and run recover again',
+    );
 }
 
 function describe({ tokens, revoked, lost, ended }: Recovered, all: boolean): string {

@@ -34,7 +34,10 @@ export interface Memory {
  * may once nobody serves with another one. `refuse`: it does not belong here.
  */
 export type Verdict =
-  { is: 'admit' } | { is: 'claim' } | { is: 'wait'; objection: Objection } | { is: 'refuse'; objection: Objection };
+  | { is: 'admit' }
+  | { is: 'claim' }
+  | { is: 'wait'; objection: Objection }
+  | { is: 'refuse'; objection: Objection };
 
 /** Without a sign of a serving replica for this time, none serves; milliseconds. Three times the interval of marks. */
 export const QUIET = 30_000;
@@ -57,7 +60,8 @@ const LEFT: Objection = {
 
 const OCCUPIED: Objection = {
   about: ABOUT,
-  problem: 'the database names another Redis than this one, with which a replica has served within the last 30 s',
+  problem:
+    'the database names another Redis than this one, with which a replica has served within the last 30 s',
   action:
     'check REDIS_URL, REDIS_NODES and REDIS_PREFIX; to move to another Redis, stop all replicas that use the old one (docs/operating.md, "Move Redis")',
 };

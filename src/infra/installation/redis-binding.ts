@@ -3,7 +3,7 @@ import { AuthError, ignoreOutage } from '../../domain/errors.ts';
 import type { Objection, Standing } from '../../domain/standing.ts';
 import type { Connections } from '../redis/connection/connections.ts';
 import { isSame } from '../redis/connection/replay-gate.ts';
-import { judge, type Recorded, type RedisMark } from './binding.ts';
+import { judge, type Recorded } from './binding.ts';
 import { INTERVAL, type Marks } from './marks.ts';
 import type { HeldMark, RedisMarks } from './redis-marks.ts';
 
@@ -11,7 +11,7 @@ import type { HeldMark, RedisMarks } from './redis-marks.ts';
 export interface RedisBinding {
   standing: Standing;
   /** Whether Redis behind these connections was found to be this database's. */
-  admits(connections: readonly object[]): boolean;
+  admits: (connections: readonly object[]) => boolean;
   /**
    * Compares Redis with the database, claims a Redis that is free, and keeps the marks going.
    * @throws AuthError `unavailable` if a store does not answer, which changes nothing, or if Redis is not ours.
@@ -68,14 +68,13 @@ export function makeRedisBinding({
     // A failover of PostgreSQL may lose a new mark, so a replica that serves takes one from before. One that starts
     // takes a new one, which no copy of this database knows.
     const mark = (bound === null ? null : (recorded.before ?? recorded.newest)) ?? (await marks.add());
-    let failure: unknown = null;
-    const label = (redisMark: RedisMark) =>
-      redisMarks.set(masters, redisMark).catch((error: unknown) => {
-        failure = error;
-        return false;
-      });
-    const id = await marks.claim(recorded.id, mark, label);
-    if (failure !== null) throw failure;
+    let labelled = Promise.resolve(false);
+    const id = await marks.claim(recorded.id, mark, (redisMark) => {
+      labelled = redisMarks.set(masters, redisMark);
+      return labelled.catch(() => false);
+    });
+    // The failure is Redis's, not PostgreSQL's.
+    await labelled;
     if (id !== null) logger.info({ former: recorded.id }, 'the database names this Redis under a new id');
     return id;
   }

@@ -1,4 +1,3 @@
-import type { Cluster, Redis } from 'ioredis';
 import { keyOfEachMaster } from '../redis/connection/connections.ts';
 import { orUnavailable } from '../redis/connection/errors.ts';
 import type { ScriptedCluster, ScriptedRedis } from '../redis/connection/scripts.ts';
@@ -29,7 +28,7 @@ export interface RedisMarks {
 export function makeRedisMarks(client: ScriptedRedis | ScriptedCluster, prefix: string): RedisMarks {
   return {
     async read() {
-      const keys = keyOfEachMaster(client as Redis | Cluster, `${prefix}mark`);
+      const keys = keyOfEachMaster(client, `${prefix}mark`);
       const texts = await orUnavailable(Promise.all(keys.map((key) => client.get(key))));
       return keys.map((key, i) => {
         const text = texts[i] ?? '';

@@ -15,7 +15,13 @@ const servedWith = (bound: string, ...former: string[]): Memory => ({ bound, for
 /** Milliseconds. */
 const [FRESH, QUIET] = [5000, 30_001];
 
-type Case = [name: string, masters: string, recorded: [id: string | null, quietFor: number | null], Memory, string];
+type Case = [
+  name: string,
+  masters: string,
+  recorded: [id: string | null, quietFor: number | null],
+  Memory,
+  string,
+];
 
 const CASES: Case[] = [
   ['the usual start', 'A m', ['A', FRESH], newcomer, 'admit'],
@@ -62,7 +68,11 @@ test('the objection says what to do', (t) => {
     const verdict = judge(held(masters), { ...recorded, id }, memory);
     return 'objection' in verdict ? { is: verdict.is, ...verdict.objection } : verdict;
   };
-  t.match(told('A ?'), { is: 'refuse', problem: /does not know.+backup/, action: /latchkey recover.+REDIS_PREFIX/ });
+  t.match(told('A ?'), {
+    is: 'refuse',
+    problem: /does not know.+backup/,
+    action: /latchkey recover.+REDIS_PREFIX/,
+  });
   t.match(told('A m', servedWith('A'), 'B'), { is: 'refuse', problem: /moved/, action: /restart/ });
   t.match(told('-'), { is: 'wait', problem: /another Redis/, action: /Move Redis/ });
   t.end();

@@ -7,7 +7,9 @@ import { sql } from '../../support/sql.ts';
 /** Two replicas on one database. */
 async function twoReplicas(t: Test) {
   const { url } = await testDatabase(t);
-  const [one, two] = [openPostgres(t, { url }), openPostgres(t, { url })].map(({ prisma }) => makeMarks(prisma));
+  const [one, two] = [openPostgres(t, { url }), openPostgres(t, { url })].map(({ prisma }) =>
+    makeMarks(prisma),
+  );
   if (!one || !two) throw new Error('none');
   const count = async () => (await sql(url, 'SELECT FROM installation_marks')).length;
   const age = (seconds: number) =>
@@ -69,8 +71,5 @@ test('one mark in ten seconds, whatever the number of replicas, and the newest s
   await age(20);
   await beat();
   t.equal(await count(), 10_000);
-  t.strictSame(
-    (await one.read([first, 'old1', 'old10100'])).known,
-    new Set([first, 'old1']),
-  );
+  t.strictSame((await one.read([first, 'old1', 'old10100'])).known, new Set([first, 'old1']));
 });
