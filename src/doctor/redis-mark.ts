@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import { judge, type Recorded, type RedisMark } from '../infra/installation/binding.ts';
+import { judge, NEWCOMER, type Recorded, type RedisMark } from '../infra/installation/binding.ts';
 import { makeMarks } from '../infra/installation/marks.ts';
 import { makeRedisMarks } from '../infra/installation/redis-marks.ts';
 import { makePostgres } from '../infra/postgres/client.ts';
@@ -33,7 +33,7 @@ export async function checkRedisMark(config: Config): Promise<Finding[]> {
 /** @param held what each master holds. */
 export function judgeMark(held: readonly (RedisMark | null)[], recorded: Recorded): Finding {
   const check = 'redis mark';
-  const verdict = judge(held, recorded, { bound: null, former: new Set() });
+  const verdict = judge(held, recorded, NEWCOMER);
   if (verdict.is === 'admit') return ok(check, 'Redis belongs to this database');
   if ('objection' in verdict) return fail(check, verdict.objection.problem, verdict.objection.action);
   if (recorded.id === null) return ok(check, 'none yet: the first replica that starts sets it');

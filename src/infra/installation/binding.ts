@@ -27,7 +27,12 @@ export interface Memory {
   bound: string | null;
   /** Ids under which it served before. */
   former: ReadonlySet<string>;
+  /** False for a while after PostgreSQL failed: those that serve could not show it meanwhile. */
+  isSteady: boolean;
 }
+
+/** Of a replica that starts. */
+export const NEWCOMER: Memory = { bound: null, former: new Set(), isSteady: true };
 
 /**
  * `admit`: this Redis belongs to this database. `claim`: it may become this database's Redis, under a new id. `wait`: it
@@ -61,7 +66,7 @@ const LEFT: Objection = {
 const OCCUPIED: Objection = {
   about: ABOUT,
   problem:
-    'the database names another Redis than this one, with which a replica has served within the last 30 s',
+    'the database names another Redis than this one, and a replica serves with it, or did so within the last 30 s',
   action:
     'check REDIS_URL, REDIS_NODES and REDIS_PREFIX; to move to another Redis, stop all replicas that use the old one (docs/operating.md, "Move Redis")',
 };
@@ -74,7 +79,7 @@ const OCCUPIED: Objection = {
 export function judge(
   held: readonly (RedisMark | null)[],
   recorded: Recorded,
-  { bound, former }: Memory,
+  { bound, former, isSteady }: Memory,
 ): Verdict {
   const marks = held.filter((mark) => mark !== null);
   if (marks.some(({ mark }) => !recorded.known.has(mark))) return { is: 'refuse', objection: UNKNOWN };
@@ -89,6 +94,6 @@ export function judge(
     if (recorded.id === null || former.has(recorded.id)) return { is: 'claim' };
     if (areAll(bound)) return { is: 'refuse', objection: LEFT };
   }
-  const isQuiet = recorded.quietFor === null || recorded.quietFor > QUIET;
+  const isQuiet = recorded.quietFor === null || (isSteady && recorded.quietFor > QUIET);
   return isQuiet ? { is: 'claim' } : { is: 'wait', objection: OCCUPIED };
 }

@@ -34,6 +34,12 @@ interface RedisBindingParts {
  */
 const PROBATION = 2 * INTERVAL;
 
+/**
+ * For how long PostgreSQL has to have answered before its silence about other replicas counts, in milliseconds. During
+ * an outage those that serve cannot show it, and a replica that waits would take their place when it ends.
+ */
+const STEADY = 10_000;
+
 export function makeRedisBinding({
   marks,
   redisMarks,
@@ -45,6 +51,7 @@ export function makeRedisBinding({
   let bound: string | null = null;
   let admitted: { connections: readonly object[]; since: number } | null = null;
   let objection: Objection | null = null;
+  let failedAt: number | null = null;
   let looking: Promise<void> | null = null;
 
   function admit(id: string, current: readonly object[]): void {
@@ -96,8 +103,12 @@ export function makeRedisBinding({
     // Of a cluster, no slot is known yet.
     if (masters.length === 0) throw new AuthError('unavailable');
     const held = masters.map((master) => master.held);
-    const recorded = await marks.read(held.flatMap((mark) => mark?.mark ?? []));
-    return { masters, recorded, verdict: judge(held, recorded, { bound, former }) };
+    const recorded = await marks.read(held.flatMap((mark) => mark?.mark ?? [])).catch((error: unknown) => {
+      failedAt = monotonic();
+      throw error;
+    });
+    const isSteady = failedAt === null || monotonic() - failedAt >= STEADY;
+    return { masters, recorded, verdict: judge(held, recorded, { bound, former, isSteady }) };
   }
 
   async function compare(): Promise<void> {

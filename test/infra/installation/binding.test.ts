@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { judge, type Memory, type Recorded } from '../../../src/infra/installation/binding.ts';
+import { judge, NEWCOMER, type Memory, type Recorded } from '../../../src/infra/installation/binding.ts';
 
 /** What a master holds: `A m` is the id A with a mark that the database knows, `A ?` with one that it does not. */
 function held(text: string) {
@@ -9,8 +9,14 @@ function held(text: string) {
   });
 }
 
-const newcomer: Memory = { bound: null, former: new Set() };
-const servedWith = (bound: string, ...former: string[]): Memory => ({ bound, former: new Set(former) });
+const newcomer = NEWCOMER;
+/** PostgreSQL has just come back. */
+const unsteady: Memory = { ...NEWCOMER, isSteady: false };
+const servedWith = (bound: string, ...former: string[]): Memory => ({
+  ...NEWCOMER,
+  bound,
+  former: new Set(former),
+});
 
 /** Milliseconds. */
 const [FRESH, QUIET] = [5000, 30_001];
@@ -50,6 +56,8 @@ const CASES: Case[] = [
   ['a wrong REDIS_URL or prefix beside a replica that serves', '-', ['A', FRESH], newcomer, 'REDIS_URL'],
   ['the old Redis, beside a replica that serves with another', 'Z m', ['A', FRESH], newcomer, 'REDIS_URL'],
   ['an emptied or moved Redis, and nobody serves', '-', ['A', QUIET], newcomer, 'claim'],
+  ['nobody could show it during an outage of PostgreSQL', '-', ['A', QUIET], unsteady, 'REDIS_URL'],
+  ['a first start after an outage', '-', [null, null], unsteady, 'claim'],
   ['an old Redis of ours, and nobody serves', 'Z m', ['A', QUIET], newcomer, 'claim'],
 ];
 
