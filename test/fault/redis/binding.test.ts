@@ -6,6 +6,7 @@ import type { Environment } from '../../../src/config/config.ts';
 import { buildTestApp, type TestApp } from '../../support/app.ts';
 import { call, signUp, verify, type Pair } from '../../support/client.ts';
 import { runDoctor } from '../../support/doctor.ts';
+import { faultProxy } from '../../support/fault-proxy.ts';
 import { testFolder } from '../../support/folder.ts';
 import { aSecret, KEYS } from '../../support/keys.ts';
 import { latchkey } from '../../support/latchkey.ts';
@@ -239,16 +240,16 @@ test('Redis is emptied while replicas serve', { skip }, async (t) => {
 test('REDIS_URL or REDIS_PREFIX of one replica is wrong, and then that of all', { skip }, async (t) => {
   const [redis, other] = await Promise.all([startRedis(t), startRedis(t)]);
   const ours = await anInstallation(t, { REDIS_URL: redis.url });
-  const first = await ours.start();
+  const database = await faultProxy(t, ours.url);
+  const first = await ours.start({}, database.url);
   await becomesReady(first);
   const pair = await signUp(first);
   const before = await contents(redis);
 
-  const [elsewhere, misnamed] = [
-    await ours.start({ REDIS_URL: other.url }),
+  let elsewhere = await ours.start({ REDIS_URL: other.url });
+  const misnamed =
     // The tests add the database's name.
-    await ours.start({ REDIS_PREFIX: 'wrong:' }),
-  ];
+    await ours.start({ REDIS_PREFIX: 'wrong:' }, database.url);
   for (const odd of [elsewhere, misnamed]) {
     await isRefused(t, odd, /names another Redis/, pair.access_token);
     t.notOk(await isReady(odd));
@@ -257,10 +258,23 @@ test('REDIS_URL or REDIS_PREFIX of one replica is wrong, and then that of all', 
   t.strictSame(await contents(redis), before);
   t.match(await ours.doctor({ REDIS_URL: other.url }), [{ state: 'fail', todo: /Move Redis/ }]);
   t.equal(first.objection(), null);
+
+  // PostgreSQL is away for so long that nobody could show that it serves.
+  await elsewhere.stop();
+  const id = await ours.id();
+  database.set('refuse');
+  await sleep(1500);
+  await ours.age(40);
+  database.set('pass');
+  await sleep(3000);
+  await serves(t, first, pair);
+  t.equal(first.objection(), null);
+  t.equal(await ours.id(), id);
+  t.notOk(await isReady(misnamed));
   await misnamed.stop();
+  elsewhere = await ours.start({ REDIS_URL: other.url });
 
   // The first replica has hung for half a minute when the other one looks.
-  const id = await ours.id();
   await eventually(SOON, async () => {
     await ours.age(40);
     return (await ours.id()) === id ? 'not claimed' : null;
