@@ -57,7 +57,7 @@ interface Stores {
  * `latchkey recover`: makes a database that was restored from a backup safe to use. Never reuses ids assigned after the
  * backup, revokes in the record the tokens that Redis knows as revoked, and ends in Redis the tokens without a record.
  * Service tokens and reset tokens end too. If Redis may have forgotten what has ended since the backup, the operator has
- * to choose what becomes of it. May be repeated.
+ * to choose what becomes of it. At the end both stores get a new mark, so that replicas serve with them. May be repeated.
  */
 export const run: Command = async ({ env, values }) => {
   const skip = readSkipIds(values['skip-ids']);
