@@ -53,6 +53,8 @@ export function makeRedisBinding({
   let objection: Objection | null = null;
   let failedAt: number | null = null;
   let looking: Promise<void> | null = null;
+  /** For a claim, which a full Redis may refuse for days. */
+  let fresh: string | null = null;
 
   function admit(id: string, current: readonly object[]): void {
     if (objection) logger.info('Redis belongs to this database now: this replica may serve');
@@ -74,7 +76,8 @@ export function makeRedisBinding({
   async function claim(masters: readonly HeldMark[], recorded: Recorded): Promise<string | null> {
     // A failover of PostgreSQL may lose a new mark, so a replica that serves takes one from before. One that starts
     // takes a new one, which no copy of this database knows.
-    const mark = (bound === null ? null : (recorded.before ?? recorded.newest)) ?? (await marks.add());
+    const mark =
+      (bound === null ? null : (recorded.before ?? recorded.newest)) ?? (fresh ??= await marks.add());
     let labelled = Promise.resolve(false);
     const id = await marks.claim(recorded.id, mark, (redisMark) => {
       labelled = redisMarks.set(masters, redisMark);
@@ -82,7 +85,9 @@ export function makeRedisBinding({
     });
     // The failure is Redis's, not PostgreSQL's.
     await labelled;
-    if (id !== null) logger.info({ former: recorded.id }, 'the database names this Redis under a new id');
+    if (id === null) return null;
+    fresh = null;
+    logger.info({ former: recorded.id }, 'the database names this Redis under a new id');
     return id;
   }
 

@@ -300,6 +300,7 @@ test('a full Redis shuts nobody out, and the first replica waits for one of 1.0.
   await sleep(2000);
   t.notOk(await isReady(first));
   t.equal(await redis.ask('GET', KEY), null);
+  t.equal((await ours.marks()).length, 1, 'it tries with one mark');
   await redis.ask('CONFIG', 'SET', 'maxmemory', '0');
   await becomesReady(first);
   const pair = await signUp(first);
