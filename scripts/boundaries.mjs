@@ -76,6 +76,13 @@ export const LAYERS = [
     files: '^src/infra/redis/',
     may: [DOMAIN, TELEMETRY, NODE, '^src/infra/tls/', '^src/infra/turn\\.ts$', packages('ioredis')],
   },
+  {
+    // What lies in both stores, so that replicas see that they belong together.
+    name: 'infra-installation',
+    files: '^src/infra/installation/',
+    may: [DOMAIN, NODE, '^src/infra/postgres/errors\\.ts$', '^src/infra/redis/connection/'],
+    mayAsType: [GENERATED, packages('ioredis', 'fastify')],
+  },
 
   {
     // What other services install: nothing of ours stands behind it, and nothing of ours imports it. No type of a
@@ -148,7 +155,7 @@ export const LAYERS = [
     may: [
       builtins('fs', 'os'),
       packages('pino'),
-      '^src/domain/errors\\.ts$',
+      '^src/domain/(errors|standing)\\.ts$',
       '^src/infra/postgres/(cause|schema-version|settings-error)\\.ts$',
     ],
     mayAsType: [DOMAIN, TELEMETRY, '^src/http/', '^src/infra/postgres/', packages('fastify')],
@@ -177,6 +184,7 @@ export const LAYERS = [
       '^src/infra/issuers/(fetch-jwks|jwks)\\.ts$',
       '^src/infra/postgres/(cause|client|factor-keys|service-store|inspect|key-records|last-purge|migration-error|schema-version|settings-error)\\.ts$',
       '^src/infra/redis/(connection/(connections|errors|open-redis)|inspect)\\.ts$',
+      '^src/infra/installation/(binding|marks|redis-marks)\\.ts$',
       NODE,
     ],
   },
@@ -193,6 +201,7 @@ export const LAYERS = [
       '^src/infra/issuers/(issuer-url|jwks)\\.ts$',
       '^src/infra/postgres/(account-store|client|factor-keys|factor-store|service-store|known-devices|inspect-token|last-purge|migrate|migration-error|names|password-resets|purge|recover|settings-error|token-store|user-imports|wanted-mails)\\.ts$',
       '^src/infra/redis/(connection/(connections|errors|open-redis)|heartbeat|inspect|inspect-token|recover|token-states)\\.ts$',
+      '^src/infra/installation/(marks|redis-marks)\\.ts$',
       // It checks a token as the service does.
       '^src/http/token-codec\\.ts$',
       '^src/runtime/',

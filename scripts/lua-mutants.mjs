@@ -8,6 +8,7 @@ const REDIS = 'infra/redis/token-states';
 const SCRIPT_CLIENT = 'infra/redis/script-client';
 const FEED = 'infra/redis/revocation-feed';
 const ATTEMPTS = 'infra/redis/attempt-slots';
+const MARKS = 'infra/installation/redis-marks';
 
 /** Scripts that other tests than the store's contract cover. */
 const TESTS = {
@@ -20,6 +21,7 @@ const TESTS = {
   'feed.lua': [FEED],
   'reserve.lua': [ATTEMPTS],
   'release.lua': [ATTEMPTS],
+  'set-mark.lua': [MARKS],
 };
 
 /** A token of Lua and its replacements. */

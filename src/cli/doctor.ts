@@ -6,6 +6,7 @@ import { checkIssuers } from '../doctor/issuers.ts';
 import { checkKeyLife } from '../doctor/key-lifecycle.ts';
 import { reportKeys } from '../doctor/key-report.ts';
 import { checkKeys } from '../doctor/keys.ts';
+import { checkRedisMark } from '../doctor/redis-mark.ts';
 import { checkRedis } from '../doctor/redis.ts';
 import { availableMemory } from '../runtime/memory.ts';
 import type { Command } from './command.ts';
@@ -33,6 +34,7 @@ async function examine(env: Environment): Promise<Finding[]> {
     ...database,
     ...(hasRecords ? await checkIssuers(config) : []),
     ...(await checkRedis(config)),
+    ...(hasRecords ? await checkRedisMark(config) : []),
   ];
 }
 

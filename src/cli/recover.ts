@@ -15,6 +15,8 @@ import {
   type Ids,
   type TokenSurvey,
 } from '../infra/postgres/recover.ts';
+import { makeMarks } from '../infra/installation/marks.ts';
+import { makeRedisMarks } from '../infra/installation/redis-marks.ts';
 import { voidAllVerifications } from '../infra/postgres/wanted-mails.ts';
 import { makeConnections } from '../infra/redis/connection/connections.ts';
 import { orUnavailable } from '../infra/redis/connection/errors.ts';
@@ -55,7 +57,7 @@ interface Stores {
  * `latchkey recover`: makes a database that was restored from a backup safe to use. Never reuses ids assigned after the
  * backup, revokes in the record the tokens that Redis knows as revoked, and ends in Redis the tokens without a record.
  * Service tokens and reset tokens end too. If Redis may have forgotten what has ended since the backup, the operator has
- * to choose what becomes of it. May be repeated.
+ * to choose what becomes of it. At the end both stores get a new mark, so that replicas serve with them. May be repeated.
  */
 export const run: Command = async ({ env, values }) => {
   const skip = readSkipIds(values['skip-ids']);
@@ -85,6 +87,7 @@ export const run: Command = async ({ env, values }) => {
     await guard('Nothing has changed');
     const recovered = await recover(stores, ids, all);
     await guard('The recovery is not complete');
+    await bindAnew(stores);
     return {
       result: { ids, newest: timeOf(ends.newest), ...recovered },
       text: describe(recovered, all),
@@ -135,6 +138,23 @@ async function recover(
   if (all) recovered.ended = await endAll(prisma);
   await forgetFeed(redis, config.REDIS_PREFIX);
   return recovered;
+}
+
+/**
+ * Lets replicas serve with these stores again, by a mark that only they hold. At the end, because a replica that was
+ * refused serves as soon as it sees the mark.
+ * @throws CommandError if a replica did the same meanwhile.
+ */
+async function bindAnew({ config, prisma, redis }: Stores): Promise<void> {
+  const marks = makeMarks(prisma);
+  const redisMarks = makeRedisMarks(redis, config.REDIS_PREFIX);
+  const masters = await redisMarks.read();
+  const { id } = await marks.read([]);
+  const bound = await marks.claim(id, await marks.add(), (mark) => redisMarks.set(masters, mark));
+  if (bound === null)
+    throw new CommandError(
+      'A replica has changed the mark of Redis: stop every replica, and run recover again',
+    );
 }
 
 function describe({ tokens, revoked, lost, ended }: Recovered, all: boolean): string {

@@ -32,6 +32,7 @@ import { lifetimesOf } from '../domain/tokens/claims.ts';
 import { ignoreOutage } from '../domain/errors.ts';
 import type { SecretBox } from '../domain/factors/ports.ts';
 import { type Clock, CLOCK_TOLERANCE } from '../domain/clock.ts';
+import { joinStandings } from '../domain/standing.ts';
 import { postgresNow } from '../infra/postgres/inspect.ts';
 import { makeClockWatch } from '../runtime/clock-watch.ts';
 import { makeRegisteredServices } from '../domain/services/authenticate.ts';
@@ -65,7 +66,8 @@ export async function compose(
     build,
   });
   const { observe } = metrics;
-  const tasks = makeBackgroundTasks(logger, observe);
+  const standing = joinStandings({ objection: () => opened.standing.objection() });
+  const tasks = makeBackgroundTasks(logger, observe, standing);
   const trail = openTrail({ target: config.AUDIT_LOG, output, observe, logger });
   const { audit, auditLimit, auditFailure } = makeAudit({ trail, observe, clock: systemClock });
   const postgres = makePostgres({
@@ -77,9 +79,9 @@ export async function compose(
     watch: makeStoreWatch({ logger, store: 'PostgreSQL', target: targetOf(databaseUrl) }),
     tracer,
   });
-  const opened = openTokenStates(config, logger, observe, tracer, tasks, systemClock);
-  const { tokenStates, redis } = opened;
   const { prisma } = postgres;
+  const opened = openTokenStates(config, prisma, logger, observe, tracer, tasks, systemClock);
+  const { tokenStates, redis } = opened;
   const ownClock = makeClock({ config, postgres, tokenStates: opened, tasks, logger });
   const { clock } = ownClock;
   const keyRing = await openKeyRing(config, prisma, tasks, logger);
@@ -226,8 +228,10 @@ export async function compose(
     async close() {
       fanOut.close();
       await tasks.stop();
-      await durability.finish();
-      await mailParts.finish();
+      if (standing.objection() === null) {
+        await durability.finish();
+        await mailParts.finish();
+      }
       opened.close();
       await postgres.close();
       await trail.flush();
@@ -259,7 +263,7 @@ function makeClock({ config, postgres, tokenStates, tasks, logger }: ClockParts)
     leeway: CLOCK_TOLERANCE,
     logger,
   });
-  tasks.every(CLOCK_INTERVAL, 'clock check', watch.compare);
+  tasks.every(CLOCK_INTERVAL, 'clock check', watch.compare, watch.compare);
   const clock: Clock = { ...systemClock, isTrusted: watch.isTrusted };
   return { clock, watch };
 }
@@ -317,11 +321,13 @@ export function makeServices({ issuer, prisma, clock, observe, tasks, logger }: 
   const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms).unref());
   const directory = makeServiceDirectory({ store: makeServiceStore(prisma), clock, sleep });
   const keys = makeIssuerKeys({ registered: directory.issuers, clock, fetch, log: logger });
-  tasks.every(RELOAD_INTERVAL, 'client reload', async () => {
+  const reload = async () => {
     await directory.load();
     keys.fetchNew();
-  });
-  tasks.every(KEY_INTERVAL, null, () => keys.refreshAll());
+  };
+  tasks.every(RELOAD_INTERVAL, 'client reload', reload, reload);
+  const refreshAll = () => keys.refreshAll();
+  tasks.every(KEY_INTERVAL, null, refreshAll, refreshAll);
   const services = makeRegisteredServices(directory, clock);
   const checkAssertion = makeCheckAssertion({
     refresh: () => directory.refresh(),

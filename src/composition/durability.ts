@@ -78,6 +78,9 @@ export function makeDurability(parts: DurabilityParts) {
   });
   const endForReuse = makeEndForReuse({ ...revocation, audit, pool: parts.pool });
   tasks.every(INTERVAL, 'write check', () => tokenStates.check());
+  // On its own, because a database that hangs must not delay the write check. Both stores report their failures.
+  const look = () => tokenStates.look().catch(ignoreOutage);
+  tasks.every(INTERVAL, null, look, look);
   tasks.every(INTERVAL, 'write-behind', () => writeBehind.flush());
   tasks.every(INTERVAL, 'revocation sweep', () => revocations.sweep());
   tasks.every(INTERVAL, 'tombstone renewal', () => revocations.renewRecent());
@@ -97,6 +100,7 @@ export function makeDurability(parts: DurabilityParts) {
       // An old snapshot brings keys back for at most one SESSION_CACHE_TTL; the replay covers twice that time.
       gate?.start(
         async () => {
+          await tokenStates.look();
           await tokenStates.checkMasters();
           // A full Redis fails here, and serves what it holds.
           await tokenStates.check().catch(ignoreOutage);

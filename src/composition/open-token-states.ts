@@ -2,10 +2,14 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { RevocationFeed } from '../domain/feed/ports.ts';
+import type { Standing } from '../domain/standing.ts';
 import { withPublishing, type TokenStateStore } from '../domain/tokens/token-state-store.ts';
 import type { Observe } from '../telemetry/observe.ts';
 import type { AttemptSlots } from '../domain/limits/ports.ts';
 import type { Tracer } from '../telemetry/tracer.ts';
+import { makeMarks } from '../infra/installation/marks.ts';
+import { makeRedisBinding } from '../infra/installation/redis-binding.ts';
+import { makeRedisMarks } from '../infra/installation/redis-marks.ts';
 import { makeMemoryAttemptSlots } from '../infra/memory/attempt-slots.ts';
 import { makeMemoryRevocationFeed } from '../infra/memory/revocation-feed.ts';
 import { makeMemoryTokenStates, wallMicros } from '../infra/memory/token-states.ts';
@@ -23,6 +27,7 @@ import { traceRedis } from '../infra/tracing/traced.ts';
 import type { BackgroundTasks } from '../runtime/background-tasks.ts';
 import { makeStoreWatch } from '../runtime/store-watch.ts';
 import { makeRedisTokenStates } from '../infra/redis/token-states.ts';
+import type { PrismaClient } from '../generated/prisma/client.ts';
 
 /** Where session states live: Redis, or this process. */
 export interface OpenedTokenStates {
@@ -43,10 +48,17 @@ export interface OpenedTokenStates {
   redisFailure(): string | null;
   /** The clock of every master, in milliseconds since 1970; none of the in-process store, which has ours. */
   times(): Promise<number[]>;
+  /** Whether Redis is this database's. The in-process store always is. */
+  standing: Standing;
+  /** Compares Redis with the database. @throws AuthError `unavailable`, also if Redis belongs to another. */
+  look(): Promise<void>;
   connect(): void;
   /** Checks that every connection leads to a master, which may be full. @throws AuthError `unavailable` */
   checkMasters(): Promise<void>;
-  /** Also checks that every master has memory left, and shows that this replica serves. @throws AuthError `unavailable` */
+  /**
+   * Also checks that every master has memory left, and shows that this replica serves. Writes nothing to a Redis that is
+   * not known to be this installation's. @throws AuthError `unavailable`
+   */
   check(): Promise<void>;
   close(): void;
 }
@@ -57,6 +69,7 @@ const SWEEP_INTERVAL = 60_000;
 /** Does not connect; `connect` does. */
 export function openTokenStates(
   config: Config,
+  prisma: PrismaClient,
   logger: FastifyBaseLogger,
   observe: Observe,
   tracer: Tracer | null,
@@ -87,7 +100,14 @@ export function openTokenStates(
     if (connections.current().length === 0) watch.failed(causeOf(error));
   });
   const heartbeat = makeHeartbeat(redis, config.REDIS_PREFIX);
-  const gate = makeReplayGate(connections);
+  const binding = makeRedisBinding({
+    marks: makeMarks(prisma),
+    redisMarks: makeRedisMarks(redis, config.REDIS_PREFIX),
+    connections,
+    monotonic: clock.monotonic,
+    logger,
+  });
+  const gate = makeReplayGate(connections, binding.admits);
   const memory = makeMemoryUse(redis, {
     limit: config.SHED_REDIS_MEMORY / 100,
     onChange(isNearlyFull, share) {
@@ -121,6 +141,8 @@ export function openTokenStates(
     times: async () =>
       // A command without a connection would wait for one.
       connections.current().length > 0 ? await Promise.all(mastersOf(redis).map(redisNow)) : [],
+    standing: binding.standing,
+    look: () => binding.look(),
     connect: () => {
       // A failure is logged and retried, as any later one is.
       redis.connect().catch(() => undefined);
@@ -128,12 +150,8 @@ export function openTokenStates(
     redisFailure: () => watch.cause()?.code ?? (connections.current().length === 0 ? 'not connected' : null),
     checkMasters: () => connections.checkMasters(),
     check: async () => {
-      const checks = [
-        connections.checkMasters(),
-        connections.checkMemory(),
-        heartbeat.beat(),
-        memory.measure(),
-      ];
+      const writes = () => [connections.checkMasters(), connections.checkMemory(), heartbeat.beat()];
+      const checks = [memory.measure(), ...(gate.isAdmitted() ? writes() : [])];
       await Promise.all(checks).catch((error: unknown) => {
         const { cause } = error as Error;
         // While there is no connection, the errors of the attempts to connect say more.
@@ -176,6 +194,8 @@ function openMemory(
     gate: null,
     memory: { share: () => 0, isNearlyFull: () => false },
     times: () => Promise.resolve([]),
+    standing: { objection: () => null },
+    look: () => Promise.resolve(),
     connect: () => undefined,
     redisFailure: () => null,
     checkMasters: () => Promise.resolve(),

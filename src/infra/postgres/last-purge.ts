@@ -5,7 +5,7 @@ import { mapDatabaseErrors } from './errors.ts';
 /** In the table `installation`. */
 const NAME = 'last_purge';
 /** Made the table. */
-const MIGRATION = '20261127000000_installation';
+const MIGRATION = '20261128000000_installation';
 
 /**
  * Records that a purge has succeeded now, by the database's clock.
@@ -15,8 +15,8 @@ const MIGRATION = '20261127000000_installation';
 export async function recordPurge(prisma: PrismaClient, purged: number): Promise<void> {
   await mapDatabaseErrors(
     () => prisma.$executeRaw`
-      INSERT INTO installation (name, value) VALUES (${NAME}, ${String(purged)})
-      ON CONFLICT (name) DO UPDATE SET value = excluded.value, at = now()`,
+      INSERT INTO installation (name, value, at) VALUES (${NAME}, ${String(purged)}, now())
+      ON CONFLICT (name) DO UPDATE SET value = excluded.value, at = excluded.at`,
   );
 }
 

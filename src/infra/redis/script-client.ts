@@ -20,12 +20,13 @@ import type {
 /** The most tokens of one call of revoke.lua: Redis does nothing else meanwhile. */
 const MAX_REVOKED = 64;
 
-type Answer<Name extends ScriptName> = Awaited<ReturnType<Scripts[Name]>>;
+type MeasuredScript = keyof typeof OPERATIONS;
+type Answer<Name extends MeasuredScript> = Awaited<ReturnType<Scripts[Name]>>;
 type Arguments = readonly Argument[];
 
 export interface ScriptClientOptions {
   /** Closed after a reconnect, until the revocations that Redis may have lost have been replayed. */
-  gate: Pick<ReplayGate, 'connectionEpoch'>;
+  gate: Pick<ReplayGate, 'connectionEpoch' | 'isAdmitted'>;
   observe: Pick<Observe, 'redisAnswered' | 'redisFailed'>;
 }
 
@@ -35,8 +36,8 @@ export interface KeyedToken {
   keys: readonly [token: string, user: string];
 }
 
-/** The names of the scripts in the metrics. */
-const OPERATIONS: Record<ScriptName, StoreOperation> = {
+/** The scripts that requests run, with their names in the metrics. */
+const OPERATIONS: Record<Exclude<ScriptName, 'setMark'>, StoreOperation> = {
   rotate: 'rotate',
   check: 'check',
   preparePut: 'prepare_put',
@@ -54,7 +55,7 @@ const OPERATIONS: Record<ScriptName, StoreOperation> = {
  * Our scripts, a method each. What they take and answer stands in the heads of `lua/`. Each method is one round trip,
  * counts in the metrics, and throws AuthError `unavailable` if there is no reliable answer: while the replay gate is
  * closed, or if other masters are connected when the reply comes than when the script was sent. The methods that say so
- * run even then.
+ * run even then, but only on the Redis of this installation (infra/installation/).
  */
 export interface ScriptClient {
   /**
@@ -107,6 +108,13 @@ export function makeScriptClient(
     throw new AuthError('unavailable');
   }
 
+  /** @throws AuthError `unavailable` if Redis is not known to be this installation's. */
+  function requireAdmission(): void {
+    if (gate.isAdmitted()) return;
+    observe.redisFailed('not_ready');
+    throw new AuthError('unavailable');
+  }
+
   function failed(cause: unknown): void {
     observe.redisFailed(failureOf(cause));
   }
@@ -130,14 +138,16 @@ export function makeScriptClient(
     return answer;
   }
 
-  function run<Name extends ScriptName>(script: Name, args: Arguments): Promise<Answer<Name>> {
+  function run<Name extends MeasuredScript>(script: Name, args: Arguments): Promise<Answer<Name>> {
     return redis[script](...args) as Promise<Answer<Name>>;
   }
 
-  const ask = <Name extends ScriptName>(script: Name, args: Arguments) =>
+  const ask = <Name extends MeasuredScript>(script: Name, args: Arguments) =>
     gated(OPERATIONS[script], () => run(script, args));
-  const askUngated = <Name extends ScriptName>(script: Name, args: Arguments) =>
-    measured(OPERATIONS[script], run(script, args));
+  const askUngated = <Name extends MeasuredScript>(script: Name, args: Arguments) => {
+    requireAdmission();
+    return measured(OPERATIONS[script], run(script, args));
+  };
 
   /** The error of one token whose reply stands beside those of others. */
   function replyError(message: string): AuthError {
@@ -227,18 +237,21 @@ export function makeScriptClient(
     lastUses,
     clock: (key) => ask('clock', [key]),
     feed: (args) => ask('feed', args),
-    feedUngated: (args) => askUngated('feed', args),
+    feedUngated: async (args) => askUngated('feed', args),
     async reserve(args) {
       const reply = await askUngated('reserve', args);
       return reply[0] === 1 ? { earlier: reply[1] } : { freeIn: reply[1] };
     },
     release: async (args) => void (await askUngated('release', args)),
-    revokeUngated: (...args) =>
-      orUnavailable(
+    async revokeUngated(...args) {
+      requireAdmission();
+      await orUnavailable(
         revokeBy((sent) => run('revoke', sent), ...args),
         failed,
-      ),
+      );
+    },
     async putUsersUngated(lists) {
+      requireAdmission();
       await orUnavailable(Promise.all(lists.map((args) => run('putUser', args))), failed);
     },
   };

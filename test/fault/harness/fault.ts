@@ -11,11 +11,13 @@ export interface Fault {
   bound: number;
   /** Seconds that it lasts; 0 for an instant fault. */
   seconds: number;
+  /** Seconds within which everything must work again, if not the usual ones. */
+  recovery?: number;
   strike(): unknown;
   heal?(): unknown;
 }
 
-/** Seconds after a fault within which everything must work again. */
+/** Seconds after most faults within which everything must work again. */
 const RECOVERY = 20;
 /** How much more memory than before the fault a replica may use; MiB. */
 const MEMORY_SLACK = 150;
@@ -27,7 +29,7 @@ export async function endure(world: World, fault: Fault): Promise<void> {
   await fault.strike();
   await sleep(fault.seconds * 1000);
   await fault.heal?.();
-  await world.recovered(RECOVERY);
+  await world.recovered(fault.recovery ?? RECOVERY);
 }
 
 /** Runs a fault and checks the invariants; prints one line of observations. */

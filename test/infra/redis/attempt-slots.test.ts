@@ -8,7 +8,7 @@ import { until } from '../../support/until.ts';
 import { UNOBSERVED } from '../../support/unobserved.ts';
 
 /** A closed gate: attempts count even before the revocations are replayed. */
-const CLOSED = { connectionEpoch: () => null };
+const CLOSED = { connectionEpoch: () => null, isAdmitted: () => true };
 
 async function open(t: Test) {
   const { url, prefix } = testRedis(t);

@@ -122,7 +122,7 @@ test('no read passes a closed gate, or one that closed meanwhile', { skip: redis
   const passages: (object | null)[] = [null, {}, {}];
   const gated = makeRedisRevocationFeed(redis, {
     prefix,
-    gate: { connectionEpoch: () => passages.shift() ?? null },
+    gate: { ...openGate, connectionEpoch: () => passages.shift() ?? null },
     observe: {
       redisFailed: (reason) => failures.push(reason),
       redisAnswered: () => undefined,

@@ -357,8 +357,13 @@ test(
     t.strictSame(seen.splice(0), ['failed: timeout']);
     await waiting;
 
-    const closed = await connect({ connectionEpoch: () => null });
+    const closed = await connect({ ...openGate, connectionEpoch: () => null });
     await t.rejects(closed.tokenStates.now(), away);
     t.strictSame(seen.splice(0), ['failed: not_ready']);
+
+    const foreign = await connect({ ...openGate, isAdmitted: () => false });
+    await t.rejects(foreign.tokenStates.revokeAll(three), away);
+    await t.rejects(foreign.tokenStates.putUsers([aUser()]), away);
+    t.strictSame(seen.splice(0), ['failed: not_ready', 'failed: not_ready'], 'of another installation');
   },
 );

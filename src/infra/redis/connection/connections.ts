@@ -24,21 +24,22 @@ const TTL = 60;
 
 /** @param prefix REDIS_PREFIX. */
 export function makeConnections(client: Redis | Cluster, prefix: string): Connections {
-  const checks = (keys: () => string[]) => ({
+  const keys = () => keyOfEachMaster(client, `${prefix}writable`);
+  const checks = {
     checkMasters: async () => {
       await orUnavailable(Promise.all(keys().map((key) => client.del(key))));
     },
     checkMemory: async () => {
       await orUnavailable(Promise.all(keys().map((key) => client.set(key, '1', 'EX', TTL))));
     },
-  });
+  };
   if (client instanceof Cluster) {
     return {
       current: () => (client.status === 'ready' ? client.nodes('master') : []),
       onChange: (listener) => {
         for (const event of ['ready', 'refresh', '+node', '-node', 'close']) client.on(event, listener);
       },
-      ...checks(() => keyOfEachMaster(client, prefix)),
+      ...checks,
     };
   }
 
@@ -50,16 +51,18 @@ export function makeConnections(client: Redis | Cluster, prefix: string): Connec
     onChange: (listener) => {
       client.on('ready', listener).on('close', listener);
     },
-    ...checks(() => [`${prefix}writable`]),
+    ...checks,
   };
 }
 
-/** One key for each master. */
-function keyOfEachMaster({ slots }: Cluster, prefix: string): string[] {
+/** One key for each master: the name, in a cluster with a hash tag behind it. */
+export function keyOfEachMaster(client: Redis | Cluster, name: string): string[] {
+  if (!(client instanceof Cluster)) return [name];
+  const { slots } = client;
   const keys = new Map<string, string>();
   const masters = new Set(slots.map(([master]) => master));
   for (let i = 0; keys.size < masters.size && i < MAX_NAMES; i++) {
-    const key = `${prefix}writable:{${i}}`;
+    const key = `${name}:{${i}}`;
     const master = holderOf(key, slots);
     if (master !== undefined && !keys.has(master)) keys.set(master, key);
   }

@@ -16,6 +16,8 @@ export type ConnectionEpoch = object;
 export interface ReplayGate {
   /** null while the gate is closed. */
   connectionEpoch(): ConnectionEpoch | null;
+  /** Whether the connections lead to the Redis of this installation. Nothing may be written there before. */
+  isAdmitted(): boolean;
   /**
    * @param replay sets the tombstones; repeated until it succeeds or the connection is lost.
    * @param report receives each new reason of failure once, and the first success after a failure.
@@ -23,12 +25,17 @@ export interface ReplayGate {
   start(replay: () => Promise<void>, report: { failed(reason: string): void; replayed(): void }): void;
 }
 
-export function makeReplayGate(connections: Connections): ReplayGate {
+/** @param admits whether these connections lead to the Redis of this installation; the gate closes when they no longer do. */
+export function makeReplayGate(
+  connections: Connections,
+  admits: (connections: readonly object[]) => boolean,
+): ReplayGate {
   let replayed: readonly object[] | null = null;
   let reopen = (): void => undefined;
 
   function observe(): void {
-    if (replayed && isSame(replayed, connections.current())) return;
+    const current = connections.current();
+    if (replayed && isSame(replayed, current) && admits(current)) return;
     replayed = null;
     reopen();
   }
@@ -38,6 +45,7 @@ export function makeReplayGate(connections: Connections): ReplayGate {
       observe();
       return replayed;
     },
+    isAdmitted: () => admits(connections.current()),
     start(replay, report) {
       let isRunning = false;
       let failure: string | null = null;
@@ -71,7 +79,8 @@ export function makeReplayGate(connections: Connections): ReplayGate {
   };
 }
 
-function isSame(some: readonly object[], others: readonly object[]): boolean {
+/** Whether these are the same open connections. */
+export function isSame(some: readonly object[], others: readonly object[]): boolean {
   if (some === others) return true;
   return some.length > 0 && some.length === others.length && some.every((each, i) => each === others[i]);
 }

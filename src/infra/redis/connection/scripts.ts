@@ -14,6 +14,7 @@ const SCRIPTS = {
   feed: 3,
   reserve: 1,
   release: 1,
+  setMark: 1,
 } as const;
 
 export type ScriptName = keyof typeof SCRIPTS;
@@ -41,6 +42,7 @@ export interface Scripts {
   feed(...args: Argument[]): Promise<FeedReply>;
   reserve(...args: Argument[]): Promise<[taken: 1, earlier: number] | [taken: 0, freeIn: number]>;
   release(...args: Argument[]): Promise<unknown>;
+  setMark(...args: Argument[]): Promise<number>;
 }
 
 export type ScriptedRedis = Redis & Scripts;

@@ -17,7 +17,7 @@ test(
     t.teardown(() => {
       redis.disconnect();
     });
-    const gate = makeReplayGate(makeConnections(redis, prefix));
+    const gate = makeReplayGate(makeConnections(redis, prefix), () => true);
     const tokenStates = makeRedisTokenStates(redis, { prefix, cacheTtl: 60, gate, observe: UNOBSERVED });
     let replays = 0;
     let finish: (() => void) | undefined;
@@ -57,12 +57,14 @@ test(
 test('an answer is refused if the connections changed since its request', async (t) => {
   let current: object[] = [{}, {}];
   let changed = (): void => undefined;
-  const gate = makeReplayGate({
+  let isOurs = true;
+  const connections = {
     current: () => current,
-    onChange: (listener) => (changed = listener),
+    onChange: (listener: () => void) => (changed = listener),
     checkMasters: () => Promise.resolve(),
     checkMemory: () => Promise.resolve(),
-  });
+  };
+  const gate = makeReplayGate(connections, () => isOurs);
   let replays = 0;
   let duringReplay = (): void => undefined;
   gate.start(
@@ -97,6 +99,11 @@ test('an answer is refused if the connections changed since its request', async 
   replays = 0;
   await until(() => gate.connectionEpoch() !== null);
   t.ok(replays >= 2, 'a connection opened during a replay gets its own');
+
+  isOurs = false;
+  t.equal(gate.connectionEpoch(), null, 'found to be the Redis of another installation');
+  isOurs = true;
+  await until(() => gate.connectionEpoch() !== null);
 
   current = [];
   t.equal(gate.connectionEpoch(), null, 'no connection, no answer');

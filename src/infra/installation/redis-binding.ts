@@ -1,0 +1,149 @@
+import type { FastifyBaseLogger } from 'fastify';
+import { AuthError, ignoreOutage } from '../../domain/errors.ts';
+import type { Objection, Standing } from '../../domain/standing.ts';
+import type { Connections } from '../redis/connection/connections.ts';
+import { isSame } from '../redis/connection/replay-gate.ts';
+import { judge, type Recorded } from './binding.ts';
+import { INTERVAL, type Marks } from './marks.ts';
+import type { HeldMark, RedisMarks } from './redis-marks.ts';
+
+/** Keeps one Redis and one database together (docs/adr/0025-what-replicas-agree-on.md). */
+export interface RedisBinding {
+  standing: Standing;
+  /** Whether Redis behind these connections was found to be this database's. */
+  admits: (connections: readonly object[]) => boolean;
+  /**
+   * Compares Redis with the database, claims a Redis that is free, and keeps the marks going.
+   * @throws AuthError `unavailable` if a store does not answer, which changes nothing, or if Redis is not ours.
+   */
+  look(): Promise<void>;
+}
+
+interface RedisBindingParts {
+  marks: Marks;
+  redisMarks: RedisMarks;
+  connections: Pick<Connections, 'current'>;
+  /** Milliseconds; only differences count. */
+  monotonic: () => number;
+  logger: Pick<FastifyBaseLogger, 'error' | 'info'>;
+}
+
+/**
+ * A replica records no mark before it has served for this time, in milliseconds. By then, a database that was copied
+ * while its original served has seen a mark that it does not know. Otherwise the copy's marks could shut out the original.
+ */
+const PROBATION = 2 * INTERVAL;
+
+/**
+ * For how long PostgreSQL has to have answered before its silence about other replicas counts, in milliseconds. During
+ * an outage those that serve cannot show it, and a replica that waits would take their place when it ends.
+ */
+const STEADY = 10_000;
+
+export function makeRedisBinding({
+  marks,
+  redisMarks,
+  connections,
+  monotonic,
+  logger,
+}: RedisBindingParts): RedisBinding {
+  const former = new Set<string>();
+  let bound: string | null = null;
+  let admitted: { connections: readonly object[]; since: number } | null = null;
+  let objection: Objection | null = null;
+  let failedAt: number | null = null;
+  let looking: Promise<void> | null = null;
+  /** For a claim, which a full Redis may refuse for days. */
+  let fresh: string | null = null;
+
+  function admit(id: string, current: readonly object[]): void {
+    if (objection) logger.info('Redis belongs to this database now: this replica may serve');
+    objection = null;
+    if (bound !== null && bound !== id) former.add(bound);
+    former.delete(id);
+    bound = id;
+    admitted = { connections: current, since: admitted?.since ?? monotonic() };
+  }
+
+  function object(found: Objection): never {
+    if (objection !== found) logger.error(found, 'this replica may not serve');
+    objection = found;
+    admitted = null;
+    throw new AuthError('unavailable');
+  }
+
+  /** @returns the new id; null if another replica was faster. */
+  async function claim(masters: readonly HeldMark[], recorded: Recorded): Promise<string | null> {
+    // A failover of PostgreSQL may lose a new mark, so a replica that serves takes one from before. One that starts
+    // takes a new one, which no copy of this database knows.
+    const mark =
+      (bound === null ? null : (recorded.before ?? recorded.newest)) ?? (fresh ??= await marks.add());
+    let labelled = Promise.resolve(false);
+    const id = await marks.claim(recorded.id, mark, (redisMark) => {
+      labelled = redisMarks.set(masters, redisMark);
+      return labelled.catch(() => false);
+    });
+    // The failure is Redis's, not PostgreSQL's.
+    await labelled;
+    if (id === null) return null;
+    fresh = null;
+    logger.info({ former: recorded.id }, 'the database names this Redis under a new id');
+    return id;
+  }
+
+  /** Redis takes the mark before the newest, and the next follows only then: a full Redis keeps one that is recorded. */
+  async function goOn(id: string, masters: readonly HeldMark[], recorded: Recorded): Promise<void> {
+    const { newest, before, quietFor } = recorded;
+    const mark = before ?? newest;
+    const behind = masters.filter(({ held }) => held === null || ![newest, before].includes(held.mark));
+    if (quietFor === null || Math.abs(quietFor) >= INTERVAL) {
+      const isTrusted = admitted !== null && monotonic() - admitted.since >= PROBATION;
+      await marks.beat(id, isTrusted && behind.length === 0);
+    }
+    if (mark !== null && behind.length > 0) await redisMarks.set(behind, { id, mark });
+  }
+
+  async function read() {
+    const masters = await redisMarks.read();
+    // Of a cluster, no slot is known yet.
+    if (masters.length === 0) throw new AuthError('unavailable');
+    const held = masters.map((master) => master.held);
+    const recorded = await marks.read(held.flatMap((mark) => mark?.mark ?? [])).catch((error: unknown) => {
+      failedAt = monotonic();
+      throw error;
+    });
+    const isSteady = failedAt === null || monotonic() - failedAt >= STEADY;
+    return { masters, recorded, verdict: judge(held, recorded, { bound, former, isSteady }) };
+  }
+
+  async function compare(): Promise<void> {
+    const current = connections.current();
+    // A command without a connection would wait for one.
+    if (current.length === 0) throw new AuthError('unavailable');
+    let found = await read();
+    // Another replica may have claimed Redis between the two readings.
+    if ('objection' in found.verdict) found = await read();
+    const { masters, recorded, verdict } = found;
+    if ('objection' in verdict) object(verdict.objection);
+    if (verdict.is === 'claim') {
+      const id = await claim(masters, recorded);
+      if (id === null) throw new AuthError('unavailable');
+      admit(id, current);
+      return;
+    }
+    const { id } = recorded;
+    if (id === null) return;
+    admit(id, current);
+    // A full Redis takes no mark, and serves what it holds.
+    await goOn(id, masters, recorded).catch(ignoreOutage);
+  }
+
+  return {
+    standing: { objection: () => objection },
+    admits: (open) => admitted !== null && isSame(admitted.connections, open),
+    look() {
+      looking ??= compare().finally(() => (looking = null));
+      return looking;
+    },
+  };
+}
