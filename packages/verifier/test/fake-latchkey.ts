@@ -121,7 +121,10 @@ export async function fakeLatchkey(t: Pick<Test, 'teardown'>): Promise<FakeLatch
   function follow(request: IncomingMessage, response: ServerResponse): void {
     const from = request.headers['last-event-id'] ?? null;
     fake.resumed.push(from as string | null);
-    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store, no-transform' });
+    response.writeHead(200, {
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store, no-transform',
+    });
     response.write('retry: 1000\n\n');
     if (fake.clients) response.write(frame('clients', { versions: fake.clients }));
     const [ofEpoch, ofEvent] = String(from).split('-').map(Number);
