@@ -48,6 +48,12 @@ export const LAYERS = [
     ],
   },
   { name: 'infra-issuers', files: '^src/infra/issuers/', may: [DOMAIN, TELEMETRY, NODE, packages('jose')] },
+  {
+    name: 'infra-installation',
+    files: '^src/infra/installation/',
+    may: [DOMAIN, GENERATED, NODE, '^src/infra/postgres/errors\\.ts$', '^src/infra/redis/connection/'],
+    mayAsType: [packages('fastify')],
+  },
   { name: 'infra-tls', files: '^src/infra/tls/', may: [NODE] },
   { name: 'infra-turn', files: '^src/infra/turn\\.ts$', may: [] },
   { name: 'infra-metrics', files: '^src/infra/metrics/', may: [DOMAIN, TELEMETRY, NODE] },
@@ -75,13 +81,6 @@ export const LAYERS = [
     name: 'infra-redis',
     files: '^src/infra/redis/',
     may: [DOMAIN, TELEMETRY, NODE, '^src/infra/tls/', '^src/infra/turn\\.ts$', packages('ioredis')],
-  },
-  {
-    // What lies in both stores, so that replicas see that they belong together.
-    name: 'infra-installation',
-    files: '^src/infra/installation/',
-    may: [DOMAIN, NODE, '^src/infra/postgres/errors\\.ts$', '^src/infra/redis/connection/'],
-    mayAsType: [GENERATED, packages('ioredis', 'fastify')],
   },
 
   {
