@@ -47,6 +47,11 @@ export const LAYERS = [
     ],
   },
   { name: 'infra-issuers', files: '^src/infra/issuers/', may: [DOMAIN, TELEMETRY, NODE, packages('jose')] },
+  {
+    name: 'infra-installation',
+    files: '^src/infra/installation/',
+    may: [DOMAIN, GENERATED, NODE, '^src/infra/postgres/(errors|key-registry)\\.ts$'],
+  },
   { name: 'infra-tls', files: '^src/infra/tls/', may: [NODE] },
   { name: 'infra-turn', files: '^src/infra/turn\\.ts$', may: [] },
   { name: 'infra-metrics', files: '^src/infra/metrics/', may: [DOMAIN, TELEMETRY, NODE] },
@@ -147,7 +152,7 @@ export const LAYERS = [
     may: [
       builtins('fs', 'os'),
       packages('pino'),
-      '^src/domain/errors\\.ts$',
+      '^src/domain/(errors|standing)\\.ts$',
       '^src/infra/postgres/(cause|schema-version|settings-error)\\.ts$',
     ],
     mayAsType: [DOMAIN, TELEMETRY, '^src/http/', '^src/infra/postgres/', packages('fastify')],
@@ -171,10 +176,11 @@ export const LAYERS = [
     may: [
       '^src/runtime/with-timeout\\.ts$',
       '^src/config/',
-      '^src/domain/access-tokens/',
+      '^src/domain/(access-tokens/|standing\\.ts$)',
       '^src/infra/crypto/(factor-keys|generated-keys|key-files|keys)\\.ts$',
+      '^src/infra/installation/(facts|record)\\.ts$',
       '^src/infra/issuers/(fetch-jwks|jwks)\\.ts$',
-      '^src/infra/postgres/(cause|client|factor-keys|service-store|inspect|key-records|migration-error|schema-version|settings-error)\\.ts$',
+      '^src/infra/postgres/(cause|client|factor-keys|service-store|inspect|key-records|key-registry|migration-error|schema-version|settings-error)\\.ts$',
       '^src/infra/redis/(connection/(connections|errors|open-redis)|inspect)\\.ts$',
       NODE,
     ],
@@ -189,6 +195,7 @@ export const LAYERS = [
       '^src/infra/audit/',
       '^src/infra/crypto/(factor-keys|generated-keys|key-files|keys|name-hash|new-stored-hash|scrypt-hasher)\\.ts$',
       '^src/infra/embedded/(embedded-database-error|postgres)\\.ts$',
+      '^src/infra/installation/(facts|record)\\.ts$',
       '^src/infra/issuers/(issuer-url|jwks)\\.ts$',
       '^src/infra/postgres/(account-store|client|factor-keys|factor-store|service-store|known-devices|inspect-token|migrate|migration-error|names|password-resets|purge|recover|settings-error|token-store|user-imports|wanted-mails)\\.ts$',
       '^src/infra/redis/(connection/(connections|errors|open-redis)|heartbeat|inspect|inspect-token|recover|token-states)\\.ts$',
@@ -234,7 +241,7 @@ const SEPARATE = [
   // Parts that compose.ts opens.
   '^src/composition/(mails|revocation-feed)\\.ts$',
   // They know nothing of their importer.
-  '^src/(http/one-write-response|runtime/event-loop-lag)\\.ts$',
+  '^src/(http/(one-write-response|plugins/standing)|runtime/event-loop-lag)\\.ts$',
 ];
 
 const STATEMENT =

@@ -27,6 +27,10 @@ import { makeUseCases } from './use-cases.ts';
 import { systemClock, systemTimers } from '../runtime/system-clock.ts';
 import { lifetimesOf } from '../domain/tokens/claims.ts';
 import { type Clock, CLOCK_TOLERANCE } from '../domain/clock.ts';
+import { joinStandings } from '../domain/standing.ts';
+import { makeAgreement } from '../infra/installation/agreement.ts';
+import { makeInstallationRecord } from '../infra/installation/record.ts';
+import { withTimeout } from '../runtime/with-timeout.ts';
 import { postgresNow } from '../infra/postgres/inspect.ts';
 import { makeClockWatch } from '../runtime/clock-watch.ts';
 import { makeRegisteredServices } from '../domain/services/authenticate.ts';
@@ -72,7 +76,8 @@ export async function compose(
     build,
   });
   const { observe } = metrics;
-  const tasks = makeBackgroundTasks(logger, observe);
+  const standing = joinStandings({ objection: () => agreement.standing.objection() });
+  const tasks = makeBackgroundTasks(logger, observe, standing);
   const trail = openTrail({ target: config.AUDIT_LOG, output, observe, logger });
   const { audit, auditLimit, auditFailure } = makeAudit({ trail, observe, clock: systemClock });
   const postgres = makePostgres({
@@ -89,12 +94,21 @@ export async function compose(
   const { prisma } = postgres;
   const ownClock = makeClock({ config, postgres, tokenStates: opened, tasks, logger });
   const { clock } = ownClock;
-  const keyRing = await openKeyRing(config, prisma, tasks, logger);
+  const keyRing = openKeyRing(config, prisma, tasks, logger);
   auditKeys(keyRing, audit);
+  const agreement = makeAgreement({
+    record: makeInstallationRecord(prisma),
+    settings: config,
+    keys: keyRing,
+    isAlone: config.DATABASE_URL === undefined,
+    logger,
+  });
+  tasks.every(LOOK_INTERVAL, 'installation', agreement.look, agreement.look);
   const tokens = makeTokenStore(postgres, lifetimes);
   const cacheTtl = config.SESSION_CACHE_TTL;
   const boundedQueue = makeBoundedQueues({ clock, timers: systemTimers, observe });
   const durability = makeDurability({
+    standing,
     tokenStates: opened,
     tokens,
     postgres,
@@ -168,10 +182,12 @@ export async function compose(
     tokenStates,
     redisFailure: () => opened.redisFailure(),
     clock: ownClock.watch,
+    standing,
     isDraining: () => isDraining,
   });
   metrics.watch({
     readiness,
+    lifetimes: agreement.lifetimes,
     hashing: {
       running: hashing.bulkhead.running,
       waiting: hashing.bulkhead.waiting,
@@ -195,6 +211,7 @@ export async function compose(
     droppedLines: output.dropped,
     memoryLimit: containerMemory,
   });
+  await withTimeout(agreement.open(), START_TIMEOUT).catch(() => undefined);
   durability.connect();
 
   return {
@@ -207,6 +224,7 @@ export async function compose(
       loadShedding: { ...hashing.loadShedding, isStoreFull: opened.memory.isNearlyFull },
       fanOut,
       isDraining: () => isDraining,
+      standing,
       clock,
       random: Math.random,
       logger,
@@ -226,8 +244,11 @@ export async function compose(
     async close() {
       fanOut.close();
       await tasks.stop();
-      await durability.finish();
-      await mailParts.finish();
+      await agreement.close();
+      if (standing.objection() === null) {
+        await durability.finish();
+        await mailParts.finish();
+      }
       opened.close();
       await postgres.close();
       await trail.flush();
@@ -243,6 +264,12 @@ interface ClockParts {
   logger: FastifyBaseLogger;
 }
 
+/** Milliseconds between two looks at what the installation agrees on. */
+const LOOK_INTERVAL = 10_000;
+
+/** How long startup waits for the first of them, which also says which key signs, in milliseconds. */
+const START_TIMEOUT = 1000;
+
 /** Milliseconds between two comparisons with the stores. */
 const CLOCK_INTERVAL = 1000;
 
@@ -257,7 +284,7 @@ function makeClock({ config, postgres, tokenStates, tasks, logger }: ClockParts)
     leeway: CLOCK_TOLERANCE,
     logger,
   });
-  tasks.every(CLOCK_INTERVAL, 'clock check', watch.compare);
+  tasks.every(CLOCK_INTERVAL, 'clock check', watch.compare, watch.compare);
   const clock: Clock = { ...systemClock, isTrusted: watch.isTrusted };
   return { clock, watch };
 }
@@ -283,11 +310,13 @@ export function makeServices({ issuer, prisma, clock, observe, tasks, logger }: 
   const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms).unref());
   const directory = makeServiceDirectory({ store: makeServiceStore(prisma), clock, sleep });
   const keys = makeIssuerKeys({ registered: directory.issuers, clock, fetch, log: logger });
-  tasks.every(RELOAD_INTERVAL, 'client reload', async () => {
+  const reload = async () => {
     await directory.load();
     keys.fetchNew();
-  });
-  tasks.every(KEY_INTERVAL, null, () => keys.refreshAll());
+  };
+  tasks.every(RELOAD_INTERVAL, 'client reload', reload, reload);
+  const refreshAll = () => keys.refreshAll();
+  tasks.every(KEY_INTERVAL, null, refreshAll, refreshAll);
   const services = makeRegisteredServices(directory, clock);
   const checkAssertion = makeCheckAssertion({
     refresh: () => directory.refresh(),

@@ -4,7 +4,8 @@ import type { OpenedTokenStates } from './open-token-states.ts';
 import type { Audit } from '../domain/audit/event.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { BoundedQueues } from '../domain/limits/bounded.ts';
-import { ignoreOutage } from '../domain/errors.ts';
+import { AuthError, ignoreOutage } from '../domain/errors.ts';
+import type { Standing } from '../domain/standing.ts';
 import { makeEndForReuse } from '../domain/sessions/end-for-reuse.ts';
 import { makeWriteBehind } from '../domain/tokens/write-behind.ts';
 import { makeRevocations } from '../domain/tokens/revocations.ts';
@@ -26,6 +27,7 @@ interface DurabilityParts {
   databaseTimeout: number;
   clock: Clock;
   boundedQueue: BoundedQueues;
+  standing: Standing;
   audit: Audit;
   tasks: Pick<BackgroundTasks, 'every'>;
   logger: FastifyBaseLogger;
@@ -36,7 +38,8 @@ const INTERVAL = 1000;
 
 /** The background work that makes sessions and revocations survive the loss of a store (see ARCHITECTURE.md). */
 export function makeDurability(parts: DurabilityParts) {
-  const { tokenStates, tokens, postgres, cacheTtl, clock, boundedQueue, audit, tasks, logger } = parts;
+  const { tokenStates, tokens, postgres, cacheTtl, clock, boundedQueue, standing, audit, tasks, logger } =
+    parts;
   const { gate } = tokenStates;
   const settled = makeRevocationStore(postgres);
   const writeBehind = makeWriteBehind({
@@ -95,6 +98,7 @@ export function makeDurability(parts: DurabilityParts) {
       // An old snapshot brings keys back for at most one SESSION_CACHE_TTL; the replay covers twice that time.
       gate?.start(
         async () => {
+          if (standing.objection() !== null) throw new AuthError('unavailable');
           await tokenStates.checkMasters();
           // A full Redis fails here, and serves what it holds.
           await tokenStates.check().catch(ignoreOutage);

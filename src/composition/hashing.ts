@@ -71,7 +71,7 @@ export async function makeHashing({
   await bulkhead.run('known', ['', ''], () => hasher.imitate(hasher.cost, 'no password'));
   await withTimeout(costs.step(), WALK_START_TIMEOUT).catch(() => undefined);
   const gauge = makeLagGauge(LAG_INTERVAL, clock);
-  tasks.every(LAG_INTERVAL, null, gauge.sample);
+  tasks.every(LAG_INTERVAL, null, gauge.sample, gauge.sample);
   tasks.every(WALK_INTERVAL, 'hash costs', () => costs.step());
 
   return {

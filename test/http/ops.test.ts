@@ -66,7 +66,8 @@ async function ops(t: Test) {
   const logger = pino({ ...LINE_FORMAT, level: 'info' }, stream);
   const app = await buildOpsApp({
     logger,
-    readiness: () => Promise.resolve({ ready: true, draining: false, checks: {}, clock: 'ok' }),
+    readiness: () =>
+      Promise.resolve({ ready: true, draining: false, checks: {}, clock: 'ok', installation: 'ok' }),
     build: { version: '1', revision: 'unknown' },
     metrics: () => Promise.resolve(''),
   });

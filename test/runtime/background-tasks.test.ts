@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'tap';
 import { makeBackgroundTasks } from '../../src/runtime/background-tasks.ts';
+import type { Objection } from '../../src/domain/standing.ts';
 import { deferred } from '../support/deferred.ts';
 import { until } from '../support/until.ts';
 
@@ -9,8 +10,11 @@ function open() {
   const ended: [task: string, succeeded: boolean][] = [];
   const note = (_fields: object, text: string) => lines.push(text);
   const logger = { warn: note as never, info: note as never };
-  const tasks = makeBackgroundTasks(logger, { taskEnded: (...end) => ended.push(end) });
-  return { tasks, lines, ended };
+  let objection: Objection | null = null;
+  const standing = { objection: () => objection };
+  const tasks = makeBackgroundTasks(logger, { taskEnded: (...end) => ended.push(end) }, standing);
+  const object = (found: Objection | null) => (objection = found);
+  return { tasks, lines, ended, object };
 }
 
 test('no task runs before the start, none twice at once, and the stop waits for it', async (t) => {
@@ -55,4 +59,24 @@ test('a failure is tried again and logged once; only named tasks are counted', a
     ...Array.from({ length: 3 }, () => ['hash costs', false]),
     ['hash costs', true],
   ]);
+});
+
+test('a replica that may not serve runs no task but what the task names for that time', async (t) => {
+  const { tasks, ended, object } = open();
+  const counts = { change: 0, read: 0, instead: 0 };
+  const count = (name: keyof typeof counts) => () => void counts[name]++;
+  tasks.every(1, 'write-behind', count('change'));
+  tasks.every(1, null, count('read'), count('read'));
+  tasks.every(1, 'revocation feed', count('change'), count('instead'));
+  object({ about: 'ISSUER', problem: 'it differs', action: 'mend it' });
+  tasks.start();
+  await until(() => counts.read > 2 && counts.instead > 2);
+  t.equal(counts.change, 0);
+  t.notOk(ended.some(([task]) => task === 'write-behind'));
+  object(null);
+  await until(() => counts.change > 2);
+  const { instead } = counts;
+  await until(() => counts.read > 10);
+  t.equal(counts.instead, instead);
+  await tasks.stop();
 });
