@@ -15,6 +15,7 @@ import { judgeCertificate } from './certificate.ts';
 import { compareClocks, judgeClock } from './clock.ts';
 import { judgeFactorKeys, loadedFactorKeys } from './factor-keys.ts';
 import { fail, ok, warn, type Finding } from './finding.ts';
+import { checkInstallation } from './installation.ts';
 
 const MIN_VERSION = 14;
 
@@ -34,7 +35,7 @@ export async function checkDatabase(config: Config): Promise<Finding[]> {
       ...judgeServer(facts, pool),
       ...judgeCertificate('the database', postgres.certificateEnd(), Date.now()),
       judgeClock('the database', clock),
-      ...(await checkMigrations(postgres, loadedFactorKeys(config))),
+      ...(await checkMigrations(postgres, config)),
     ];
   } catch (error) {
     if (error instanceof SettingsError) return [fail('database settings', error.reason, error.todo)];
@@ -137,7 +138,8 @@ async function checkAddresses(pool: Postgres['pool']): Promise<Finding> {
   return warn(check, found, todo);
 }
 
-async function checkMigrations({ pool }: Postgres, factorKeys: readonly string[]): Promise<Finding[]> {
+async function checkMigrations(postgres: Postgres, config: Config): Promise<Finding[]> {
+  const { pool } = postgres;
   const query = async (sql: string) => (await pool.query<{ migration_name: string }>(sql)).rows;
   const [stuck] = await unfinishedMigrations(query);
   if (stuck !== undefined) {
@@ -149,7 +151,8 @@ async function checkMigrations({ pool }: Postgres, factorKeys: readonly string[]
     return [
       ok('migrations', 'the schema fits this version'),
       await checkAddresses(pool),
-      judgeFactorKeys(factorKeys, await countFactorKeys(pool)),
+      judgeFactorKeys(loadedFactorKeys(config), await countFactorKeys(pool)),
+      ...(await checkInstallation(config, postgres)),
     ];
   const found = `${missing.length} are missing, from ${missing[0] ?? ''} on: replicas of this version do not become ready`;
   return [fail('migrations', found, 'run `npm run migrate`, or `latchkey migrate`')];
