@@ -95,7 +95,6 @@ export async function compose(
   const ownClock = makeClock({ config, postgres, tokenStates: opened, tasks, logger });
   const { clock } = ownClock;
   const keyRing = openKeyRing(config, prisma, tasks, logger);
-  auditKeys(keyRing, audit);
   const agreement = makeAgreement({
     record: makeInstallationRecord(prisma),
     settings: config,
@@ -212,6 +211,8 @@ export async function compose(
     memoryLimit: containerMemory,
   });
   await withTimeout(agreement.open(), START_TIMEOUT).catch(() => undefined);
+  // The first answer which key signs is no change.
+  auditKeys(keyRing, audit);
   durability.connect();
 
   return {
