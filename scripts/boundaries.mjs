@@ -48,12 +48,6 @@ export const LAYERS = [
     ],
   },
   { name: 'infra-issuers', files: '^src/infra/issuers/', may: [DOMAIN, TELEMETRY, NODE, packages('jose')] },
-  {
-    name: 'infra-installation',
-    files: '^src/infra/installation/',
-    may: [DOMAIN, GENERATED, NODE, '^src/infra/postgres/errors\\.ts$', '^src/infra/redis/connection/'],
-    mayAsType: [packages('fastify')],
-  },
   { name: 'infra-tls', files: '^src/infra/tls/', may: [NODE] },
   { name: 'infra-turn', files: '^src/infra/turn\\.ts$', may: [] },
   { name: 'infra-metrics', files: '^src/infra/metrics/', may: [DOMAIN, TELEMETRY, NODE] },
@@ -81,6 +75,19 @@ export const LAYERS = [
     name: 'infra-redis',
     files: '^src/infra/redis/',
     may: [DOMAIN, TELEMETRY, NODE, '^src/infra/tls/', '^src/infra/turn\\.ts$', packages('ioredis')],
+  },
+  {
+    // What replicas agree on: settings and keys in PostgreSQL, and the mark in both stores.
+    name: 'infra-installation',
+    files: '^src/infra/installation/',
+    may: [
+      DOMAIN,
+      GENERATED,
+      NODE,
+      '^src/infra/postgres/(errors|key-registry)\\.ts$',
+      '^src/infra/redis/connection/',
+    ],
+    mayAsType: [packages('ioredis', 'fastify')],
   },
 
   {
@@ -178,12 +185,12 @@ export const LAYERS = [
     may: [
       '^src/runtime/with-timeout\\.ts$',
       '^src/config/',
-      '^src/domain/access-tokens/',
+      '^src/domain/(access-tokens/|standing\\.ts$)',
       '^src/infra/crypto/(factor-keys|generated-keys|key-files|keys)\\.ts$',
+      '^src/infra/installation/(binding|facts|marks|record|redis-marks)\\.ts$',
       '^src/infra/issuers/(fetch-jwks|jwks)\\.ts$',
-      '^src/infra/postgres/(cause|client|factor-keys|service-store|inspect|key-records|last-purge|migration-error|schema-version|settings-error)\\.ts$',
+      '^src/infra/postgres/(cause|client|factor-keys|service-store|inspect|key-records|key-registry|last-purge|migration-error|schema-version|settings-error)\\.ts$',
       '^src/infra/redis/(connection/(connections|errors|open-redis)|inspect)\\.ts$',
-      '^src/infra/installation/(binding|marks|redis-marks)\\.ts$',
       NODE,
     ],
   },
@@ -197,10 +204,10 @@ export const LAYERS = [
       '^src/infra/audit/',
       '^src/infra/crypto/(factor-keys|generated-keys|key-files|keys|name-hash|new-stored-hash|scrypt-hasher)\\.ts$',
       '^src/infra/embedded/(embedded-database-error|postgres)\\.ts$',
+      '^src/infra/installation/(facts|marks|record|redis-marks)\\.ts$',
       '^src/infra/issuers/(issuer-url|jwks)\\.ts$',
       '^src/infra/postgres/(account-store|client|factor-keys|factor-store|service-store|known-devices|inspect-token|last-purge|migrate|migration-error|names|password-resets|purge|recover|settings-error|token-store|user-imports|wanted-mails)\\.ts$',
       '^src/infra/redis/(connection/(connections|errors|open-redis)|heartbeat|inspect|inspect-token|recover|token-states)\\.ts$',
-      '^src/infra/installation/(marks|redis-marks)\\.ts$',
       // It checks a token as the service does.
       '^src/http/token-codec\\.ts$',
       '^src/runtime/',
@@ -245,7 +252,7 @@ const SEPARATE = [
   // Parts that compose.ts opens.
   '^src/composition/(mails|revocation-feed)\\.ts$',
   // They know nothing of their importer.
-  '^src/(http/one-write-response|runtime/event-loop-lag)\\.ts$',
+  '^src/(http/(one-write-response|plugins/standing)|runtime/event-loop-lag)\\.ts$',
 ];
 
 const STATEMENT =

@@ -3,6 +3,7 @@ import type { UseCases } from './composition/use-cases.ts';
 import type { Config } from './config/config.ts';
 import type { KeyRing } from './domain/access-tokens/ports.ts';
 import type { Clock, Timers } from './domain/clock.ts';
+import type { Standing } from './domain/standing.ts';
 import type { Build } from './telemetry/build.ts';
 import type { Observe } from './telemetry/observe.ts';
 import type { Tracer } from './telemetry/tracer.ts';
@@ -46,6 +47,7 @@ import budgets from './http/plugins/budgets.ts';
 import cors from './http/plugins/cors.ts';
 import { jsonBody } from './http/plugins/bodies.ts';
 import { makeTokenCodec } from './http/token-codec.ts';
+import standing from './http/plugins/standing.ts';
 import loadShedding, { type LoadSheddingOptions } from './http/plugins/load-shedding.ts';
 import methodNotAllowed from './http/plugins/method-not-allowed.ts';
 import openapi from './http/plugins/openapi.ts';
@@ -78,6 +80,7 @@ export interface AppOptions {
   loadShedding: Omit<LoadSheddingOptions, 'observe'>;
   fanOut: RevocationsRoute['fanOut'];
   isDraining: () => boolean;
+  standing: Standing;
   clock: Clock;
   timers: Timers;
   /** From 0 to below 1: spreads retries. */
@@ -164,6 +167,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(rateLimit, { ...options.rateLimit, config, hashes: callerHashes });
   await app.register(loadShedding, { ...options.loadShedding, observe });
   await app.register(budgets);
+  // Its hook goes before those of limits and authentication.
+  await app.register(standing, { standing: options.standing });
   // After the budgets: its hook goes before theirs, so that scripts can read their refusals too.
   if (config.CORS_ORIGINS) await app.register(cors, { origins: config.CORS_ORIGINS });
 

@@ -21,11 +21,12 @@ const COMMANDS: Partial<Record<string, () => Promise<{ run: Command }>>> = {
   plan: () => import('./cli/plan.ts'),
   purge: () => import('./cli/purge.ts'),
   recover: () => import('./cli/recover.ts'),
+  settings: () => import('./cli/settings.ts'),
   user: () => import('./cli/user.ts'),
 };
 
 /** Commands of several words. */
-const GROUPS = ['client', 'factors', 'keys', 'user'];
+const GROUPS = ['client', 'factors', 'keys', 'settings', 'user'];
 
 /** For commands that end cleanly on a signal. The reason of the abort is the exit code. */
 const stopping = new AbortController();

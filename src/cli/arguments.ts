@@ -26,6 +26,9 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
   recover --end-all                   also end every session and long-lived token
   recover --keep-sessions             accept that sessions whose end was lost may be good again
   recover --skip-ids NUMBER           leave out this many ids that may have been assigned since the backup (20000000)
+  settings accept                     record ISSUER and AUDIENCE as the installation's, while no replica serves; new ones
+                                      sign everybody out
+  settings accept --retire KID        let a key go that has leaked: replicas need not have it any more
   user disable NAME                   refuse the user's logins, and end all their tokens
   user enable NAME                    let the user log in again
   user reset NAME                     make a token with which the user sets a new password, and show it once
@@ -135,6 +138,7 @@ const COMMANDS = {
     'keep-sessions': flag,
     'skip-ids': { ...text, default: '20000000' },
   },
+  'settings accept': { retire: text },
   'user disable': { id: text },
   'user enable': { id: text },
   'user reset': { id: text },

@@ -91,6 +91,7 @@ function eventOf([name, action, which, list]: readonly string[], values: Values)
   if (name === 'migrate' || name === 'purge' || name === 'explain') return { event: name };
   if (name === 'recover')
     return { event: name, endAll: values['end-all'], keepSessions: values['keep-sessions'] };
+  if (name === 'settings' && action === 'accept') return { event: 'settings.accept' };
   if (name === 'user') return userEvent(action, values);
   if (name === 'client') return clientEvent([action, which, list], values);
   if (name === 'factors' && action === 'rekey') return { event: 'factors.rekey' };

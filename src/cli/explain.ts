@@ -108,6 +108,7 @@ async function checkToken(
     onChange: () => undefined,
     reload: () => Promise.resolve(keys),
     isIncomplete: () => false,
+    isInUse: () => Promise.resolve(false),
   };
   const codec = await makeTokenCodec(keyRing, {
     config,

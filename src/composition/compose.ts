@@ -33,6 +33,9 @@ import { ignoreOutage } from '../domain/errors.ts';
 import type { SecretBox } from '../domain/factors/ports.ts';
 import { type Clock, CLOCK_TOLERANCE } from '../domain/clock.ts';
 import { joinStandings } from '../domain/standing.ts';
+import { makeAgreement } from '../infra/installation/agreement.ts';
+import { makeInstallationRecord } from '../infra/installation/record.ts';
+import { withTimeout } from '../runtime/with-timeout.ts';
 import { postgresNow } from '../infra/postgres/inspect.ts';
 import { makeClockWatch } from '../runtime/clock-watch.ts';
 import { makeRegisteredServices } from '../domain/services/authenticate.ts';
@@ -66,7 +69,10 @@ export async function compose(
     build,
   });
   const { observe } = metrics;
-  const standing = joinStandings({ objection: () => opened.standing.objection() });
+  const standing = joinStandings(
+    { objection: () => agreement.standing.objection() },
+    { objection: () => opened.standing.objection() },
+  );
   const tasks = makeBackgroundTasks(logger, observe, standing);
   const trail = openTrail({ target: config.AUDIT_LOG, output, observe, logger });
   const { audit, auditLimit, auditFailure } = makeAudit({ trail, observe, clock: systemClock });
@@ -84,12 +90,20 @@ export async function compose(
   const { tokenStates, redis } = opened;
   const ownClock = makeClock({ config, postgres, tokenStates: opened, tasks, logger });
   const { clock } = ownClock;
-  const keyRing = await openKeyRing(config, prisma, tasks, logger);
-  auditKeys(keyRing, audit);
+  const keyRing = openKeyRing(config, prisma, tasks, logger);
+  const agreement = makeAgreement({
+    record: makeInstallationRecord(prisma),
+    settings: config,
+    keys: keyRing,
+    isAlone: config.DATABASE_URL === undefined,
+    logger,
+  });
+  tasks.every(LOOK_INTERVAL, 'installation', agreement.look, agreement.look);
   const tokens = makeTokenStore(postgres, lifetimes);
   const cacheTtl = config.SESSION_CACHE_TTL;
   const boundedQueue = makeBoundedQueues({ clock, timers: systemTimers, observe });
   const durability = makeDurability({
+    settings: agreement.standing,
     tokenStates: opened,
     tokens,
     postgres,
@@ -165,10 +179,12 @@ export async function compose(
     tokenStates,
     redisFailure: () => opened.redisFailure(),
     clock: ownClock.watch,
+    standing,
     isDraining: () => isDraining,
   });
   metrics.watch({
     readiness,
+    lifetimes: agreement.lifetimes,
     hashing: {
       running: hashing.bulkhead.running,
       waiting: hashing.bulkhead.waiting,
@@ -193,6 +209,9 @@ export async function compose(
     droppedLines: output.dropped,
     memoryLimit: containerMemory,
   });
+  await withTimeout(agreement.open(), START_TIMEOUT).catch(() => undefined);
+  // The first answer which key signs is no change.
+  auditKeys(keyRing, audit);
   durability.connect();
 
   return {
@@ -205,6 +224,7 @@ export async function compose(
       loadShedding: { ...hashing.loadShedding, isStoreFull: opened.memory.isNearlyFull },
       fanOut,
       isDraining: () => isDraining,
+      standing,
       clock,
       timers: systemTimers,
       random: Math.random,
@@ -228,6 +248,7 @@ export async function compose(
     async close() {
       fanOut.close();
       await tasks.stop();
+      await agreement.close();
       if (standing.objection() === null) {
         await durability.finish();
         await mailParts.finish();
@@ -248,6 +269,12 @@ interface ClockParts {
   tasks: Pick<BackgroundTasks, 'every'>;
   logger: FastifyBaseLogger;
 }
+
+/** Milliseconds between two looks at what the installation agrees on. */
+const LOOK_INTERVAL = 10_000;
+
+/** How long startup waits for the first of them, which also says which key signs, in milliseconds. */
+const START_TIMEOUT = 1000;
 
 /** Milliseconds between two comparisons with the stores. */
 const CLOCK_INTERVAL = 1000;

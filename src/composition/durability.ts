@@ -4,7 +4,8 @@ import type { OpenedTokenStates } from './open-token-states.ts';
 import type { Audit } from '../domain/audit/event.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { BoundedQueues } from '../domain/limits/bounded.ts';
-import { ignoreOutage } from '../domain/errors.ts';
+import { AuthError, ignoreOutage } from '../domain/errors.ts';
+import type { Standing } from '../domain/standing.ts';
 import { makeEndForReuse } from '../domain/sessions/end-for-reuse.ts';
 import { makeWriteBehind } from '../domain/tokens/write-behind.ts';
 import { makeRevocations } from '../domain/tokens/revocations.ts';
@@ -28,6 +29,8 @@ interface DurabilityParts {
   databaseTimeout: number;
   clock: Clock;
   boundedQueue: BoundedQueues;
+  /** Whether the settings are those of the installation; until then, this replica does not even ask whose Redis it has. */
+  settings: Standing;
   audit: Audit;
   tasks: Pick<BackgroundTasks, 'every'>;
   logger: FastifyBaseLogger;
@@ -38,7 +41,8 @@ const INTERVAL = 1000;
 
 /** The background work that makes sessions and revocations survive the loss of a store (see ARCHITECTURE.md). */
 export function makeDurability(parts: DurabilityParts) {
-  const { tokenStates, tokens, postgres, cacheTtl, clock, boundedQueue, audit, tasks, logger } = parts;
+  const { tokenStates, tokens, postgres, cacheTtl, clock, boundedQueue, settings, audit, tasks, logger } =
+    parts;
   const { gate } = tokenStates;
   const settled = makeRevocationStore(postgres);
   const writeBehind = makeWriteBehind({
@@ -78,9 +82,14 @@ export function makeDurability(parts: DurabilityParts) {
   });
   const endForReuse = makeEndForReuse({ ...revocation, audit, pool: parts.pool });
   tasks.every(INTERVAL, 'write check', () => tokenStates.check());
+  const look = async () => {
+    // A look may give Redis a mark.
+    if (settings.objection() !== null) throw new AuthError('unavailable');
+    await tokenStates.look();
+  };
   // On its own, because a database that hangs must not delay the write check. Both stores report their failures.
-  const look = () => tokenStates.look().catch(ignoreOutage);
-  tasks.every(INTERVAL, null, look, look);
+  const lookAgain = () => look().catch(ignoreOutage);
+  tasks.every(INTERVAL, null, lookAgain, lookAgain);
   tasks.every(INTERVAL, 'write-behind', () => writeBehind.flush());
   tasks.every(INTERVAL, 'revocation sweep', () => revocations.sweep());
   tasks.every(INTERVAL, 'tombstone renewal', () => revocations.renewRecent());
@@ -100,7 +109,7 @@ export function makeDurability(parts: DurabilityParts) {
       // An old snapshot brings keys back for at most one SESSION_CACHE_TTL; the replay covers twice that time.
       gate?.start(
         async () => {
-          await tokenStates.look();
+          await look();
           await tokenStates.checkMasters();
           // A full Redis fails here, and serves what it holds.
           await tokenStates.check().catch(ignoreOutage);

@@ -49,10 +49,17 @@ export function makeFeed({ prisma, clock, observe, tasks, logger, ...parts }: Fe
       logger.error({ err: error }, 'a reader of the feed was cut off');
     },
   });
-  tasks.every(POLL, 'revocation feed', () => {
-    fanOut.disconnectInvalidServices();
-    return fanOut.poll();
-  });
+  tasks.every(
+    POLL,
+    'revocation feed',
+    () => {
+      fanOut.disconnectInvalidServices();
+      return fanOut.poll();
+    },
+    () => {
+      fanOut.disconnectAll();
+    },
+  );
   return fanOut;
 }
 

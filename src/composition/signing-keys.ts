@@ -1,7 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify';
 import { reasonOf } from '../domain/errors.ts';
 import type { Config } from '../config/config.ts';
-import type { KeyRing } from '../domain/access-tokens/ports.ts';
 import type { SecretBox } from '../domain/factors/ports.ts';
 import { makeSecretBox, parseFactorKeys } from '../infra/crypto/factor-keys.ts';
 import {
@@ -10,27 +9,23 @@ import {
   generatedRefreshSecret,
   generatedSigningKeysDir,
 } from '../infra/crypto/generated-keys.ts';
-import { makeKeyRing } from '../infra/crypto/key-ring.ts';
+import { makeKeyRing, type SettledKeyRing } from '../infra/crypto/key-ring.ts';
 import { KeyError } from '../infra/crypto/keys.ts';
 import { makeKeyRegistry } from '../infra/postgres/key-registry.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import type { BackgroundTasks } from '../runtime/background-tasks.ts';
 import { StartError } from '../runtime/start-error.ts';
-import { withTimeout } from '../runtime/with-timeout.ts';
 
 /** How often the key files are read, in milliseconds. */
 const KEY_INTERVAL = 5000;
 
-/** How long startup waits to learn which key signs, in milliseconds. Without an answer the oldest key signs. */
-const KEY_START_TIMEOUT = 1000;
-
-/** @throws StartError if the keys, or the folder for generated keys, cannot be used */
-export async function openKeyRing(
+/** Registers no key yet. @throws StartError if the keys, or the folder for generated keys, cannot be used */
+export function openKeyRing(
   config: Config,
   prisma: PrismaClient,
   tasks: Pick<BackgroundTasks, 'every'>,
   logger: FastifyBaseLogger,
-): Promise<KeyRing> {
+): SettledKeyRing {
   const { DATA_DIR: dataDir, readRefreshSecrets } = config;
   const generated = readRefreshSecrets ? null : inDataDir(dataDir, generatedRefreshSecret);
   const keyRing = orStartError(() =>
@@ -51,8 +46,13 @@ export async function openKeyRing(
       },
     }),
   );
-  tasks.every(KEY_INTERVAL, null, () => keyRing.settle());
-  await withTimeout(keyRing.settle(), KEY_START_TIMEOUT).catch(() => undefined);
+  tasks.every(
+    KEY_INTERVAL,
+    null,
+    () => keyRing.settle(),
+    // A missing key may arrive.
+    async () => void (await keyRing.reload()),
+  );
   return keyRing;
 }
 

@@ -18,6 +18,7 @@ import { compareClocks, judgeClock } from './clock.ts';
 import { judgeFactorKeys, loadedFactorKeys } from './factor-keys.ts';
 import { fail, ok, warn, type Finding } from './finding.ts';
 import { judgePurge } from './purge.ts';
+import { checkInstallation } from './installation.ts';
 
 const MIN_VERSION = 14;
 
@@ -37,7 +38,7 @@ export async function checkDatabase(config: Config): Promise<Finding[]> {
       ...judgeServer(facts, pool),
       ...judgeCertificate('the database', postgres.certificateEnd(), Date.now()),
       judgeClock('the database', clock),
-      ...(await checkMigrations(postgres, loadedFactorKeys(config))),
+      ...(await checkMigrations(postgres, config)),
     ];
   } catch (error) {
     if (error instanceof SettingsError) return [fail('database settings', error.reason, error.todo)];
@@ -155,7 +156,8 @@ async function checkAddresses(pool: Postgres['pool']): Promise<Finding> {
   return warn(check, found, todo);
 }
 
-async function checkMigrations({ pool }: Postgres, factorKeys: readonly string[]): Promise<Finding[]> {
+async function checkMigrations(postgres: Postgres, config: Config): Promise<Finding[]> {
+  const { pool } = postgres;
   const query = async (sql: string) => (await pool.query<{ migration_name: string }>(sql)).rows;
   const [stuck] = await unfinishedMigrations(query);
   if (stuck !== undefined) {
@@ -167,8 +169,9 @@ async function checkMigrations({ pool }: Postgres, factorKeys: readonly string[]
     return [
       ok('migrations', 'the schema fits this version'),
       await checkAddresses(pool),
-      judgeFactorKeys(factorKeys, await countFactorKeys(pool)),
+      judgeFactorKeys(loadedFactorKeys(config), await countFactorKeys(pool)),
       judgePurge(await readLastPurge(pool), Date.now()),
+      ...(await checkInstallation(config, postgres)),
     ];
   const found = `${missing.length} are missing, from ${missing[0] ?? ''} on: replicas of this version do not become ready`;
   return [fail('migrations', found, 'run `npm run migrate`, or `latchkey migrate`')];

@@ -13,6 +13,8 @@ export interface Readiness {
   checks: Record<string, string>;
   /** `ok`, or how the clock differs from the stores', and what to do. */
   clock: string;
+  /** `ok`, or in which setting this replica disagrees with its installation, and what to do. */
+  installation: string;
 }
 
 interface HealthRoutes {
@@ -22,8 +24,8 @@ interface HealthRoutes {
 
 /**
  * Liveness checks no dependency: a restart would repair none of them. Readiness stays true if a dependency fails later:
- * otherwise all replicas would leave at once, and clients would get a proxy's error instead of our 503. A wrong clock is
- * the replica's own fault, so that takes it out.
+ * otherwise all replicas would leave at once, and clients would get a proxy's error instead of our 503. A wrong clock
+ * and a wrong setting are the replica's own fault, so those take it out.
  */
 export function healthRoutes(
   app: FastifyInstance,
@@ -32,9 +34,15 @@ export function healthRoutes(
 ): void {
   app.get('/health/live', () => ({ status: 'live' }));
   app.get('/health/ready', async (_request, reply) => {
-    const { ready, draining, checks, clock } = await readiness();
+    const { ready, draining, checks, clock, installation } = await readiness();
     if (!ready) reply.code(503).header('retry-after', '1');
-    return { status: draining ? 'draining' : ready ? 'ready' : 'not ready', ...build, checks, clock };
+    return {
+      status: draining ? 'draining' : ready ? 'ready' : 'not ready',
+      ...build,
+      checks,
+      clock,
+      installation,
+    };
   });
   done();
 }

@@ -200,6 +200,13 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
     return claims.aud === audience ? 'access' : 'exchanged';
   }
 
+  /** @throws AuthError `unavailable` */
+  async function isSignedElsewhere(token: string): Promise<boolean> {
+    const { kid, typ } = parseHeader(headerOf(token)) ?? {};
+    const kind = typ === TYP.refresh ? 'refresh' : 'signing';
+    return keyRing.isIncomplete(kind) || (typeof kid === 'string' && keyRing.isInUse(kid));
+  }
+
   const verifier =
     (acceptsExpired: boolean) =>
     async <Each extends Kind>(token: string, ...kinds: Each[]): Promise<OfKind<Each> | TokenRefusal> => {
@@ -208,9 +215,8 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
         // Another replica may have loaded a new key before this one.
         await keyRing.reload();
         found = read(token, kinds);
-        // Other replicas may have read what this one cannot.
-        if (found === 'unknown_key' && keyRing.isIncomplete(keysFor(token)))
-          throw new AuthError('unavailable');
+        // Other replicas may have read what this one cannot, or has yet to load.
+        if (found === 'unknown_key' && (await isSignedElsewhere(token))) throw new AuthError('unavailable');
       }
       if (typeof found === 'string') return refuse(found);
       const now = clock.now();
@@ -455,11 +461,6 @@ function find(
   const codec = ofKey.find(({ type }) => TYP[type] === header.typ);
   if (!codec) return 'type';
   return codec.algorithm === header.alg ? codec : 'malformed';
-}
-
-/** Which keys sign tokens with this header. */
-function keysFor(token: string): keyof KeySet {
-  return parseHeader(headerOf(token))?.typ === TYP.refresh ? 'refresh' : 'signing';
 }
 
 function headerOf(token: string): string {

@@ -1,4 +1,5 @@
 import { AuthError } from '../domain/errors.ts';
+import { describeObjection, type Standing } from '../domain/standing.ts';
 import type { TokenStateStore } from '../domain/tokens/token-state-store.ts';
 import type { Readiness } from '../http/ops.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
@@ -14,6 +15,7 @@ interface ReadinessPorts {
   /** A code of why Redis fails; null if it works. */
   redisFailure?: () => string | null;
   clock: Pick<ClockWatch, 'compare' | 'isWrong' | 'state'>;
+  standing: Standing;
   /** A draining replica is not ready, and its responses close their connections. */
   isDraining: () => boolean;
 }
@@ -22,8 +24,8 @@ interface ReadinessPorts {
 const CHECK_TIMEOUT = 1000;
 
 /**
- * Ready once each store was reached and the schema is current. After that only draining and a wrong clock make the
- * replica not ready.
+ * Ready once each store was reached and the schema is current. After that only draining, a wrong clock and a disagreement
+ * with the installation make the replica not ready.
  * The checks always report the present state.
  */
 export function makeReadiness({
@@ -31,6 +33,7 @@ export function makeReadiness({
   tokenStates,
   redisFailure = () => null,
   clock,
+  standing,
   isDraining,
 }: ReadinessPorts) {
   const passed = new Set<string>();
@@ -66,11 +69,14 @@ export function makeReadiness({
     for (const [name, answer] of Object.entries(answers))
       if (answer === 'ok' || answer === 'full') passed.add(name);
     const draining = isDraining();
+    const objection = standing.objection();
+    const passedAll = Object.keys(answers).every((name) => passed.has(name));
     return {
-      ready: !draining && !clock.isWrong() && Object.keys(answers).every((name) => passed.has(name)),
+      ready: !draining && !clock.isWrong() && objection === null && passedAll,
       draining,
       checks: answers,
       clock: clock.state(),
+      installation: objection === null ? 'ok' : describeObjection(objection),
     };
   };
 

@@ -34,6 +34,7 @@ export type PostgresFailure = (typeof POSTGRES_FAILURES)[number];
 export const TASKS = [
   'write check',
   'clock check',
+  'installation',
   'write-behind',
   'revocation sweep',
   'tombstone renewal',

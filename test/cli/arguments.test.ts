@@ -31,7 +31,7 @@ test('after wrong arguments, the usage is that of the command', (t) => {
   ]);
   t.match(usage('keys frobnicate'), [/keys list$/, /keys add /, /keys retire /, /keys doctor$/]);
   t.strictSame(usage('frobnicate'), [
-    'Usage: latchkey migrate | doctor | explain | keys | factors | purge | recover | user | client | plan',
+    'Usage: latchkey migrate | doctor | explain | keys | factors | purge | recover | settings | user | client | plan',
   ]);
   t.end();
 });

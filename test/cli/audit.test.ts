@@ -144,6 +144,7 @@ test('every command that changes something leaves one event, also if it is refus
   });
   t.match(await run('migrate'), { details: { applied: 0 } });
   t.match(await run('purge'), { details: { purged: 0 } });
+  t.match(await run('settings accept --retire invented'), { event: 'settings.accept', outcome: 'refused' });
   t.match(await run('recover --end-all --yes'), { details: { end_all: true, tokens: 0 } });
   t.match(await run('purge', UNREACHABLE), {
     outcome: 'failed',

@@ -37,6 +37,8 @@ test('a healthy database', async (t) => {
     'e-mail addresses',
     'factor keys',
     'purge',
+    'settings of the installation',
+    'used keys',
   ]);
   for (const [check, [finding]] of Object.entries(found)) t.equal(finding?.state, 'ok', check);
 });
@@ -60,6 +62,31 @@ test('a collation of another version', async (t) => {
   t.match(await finding(), [{ state: 'warn', found: /version 1\.2 .*no index/, todo: /REFRESH/ }]);
   await sql(url, `CREATE INDEX names ON users (name)`);
   t.match(await finding(), [{ state: 'fail', found: /may miss rows: names$/, todo: /^REINDEX/ }]);
+});
+
+test('settings and keys are compared with those of the replicas', async (t) => {
+  const { url, findings } = await aDatabase(t);
+  t.match(await findings(), {
+    'settings of the installation': [
+      { state: 'ok', found: /^ISSUER .*not recorded yet.*Each replica has to show/ },
+    ],
+    'used keys': [{ state: 'ok', found: 'no replica has signed lately' }],
+  });
+  await withClient(url, (client) =>
+    client.query(`INSERT INTO installation VALUES ('ISSUER', 'https://a.example', now()), ('AUDIENCE', 'latchkey', now()),
+      ('SESSION_MAX_AGE', '60', now());
+      INSERT INTO signing_keys (kid, signed_at) VALUES ('theirs', now())`),
+  );
+  t.match(await findings({ ISSUER: 'https://a.example/' }), {
+    'settings of the installation': [
+      { state: 'fail', found: /^ISSUER: .*slash at the end.*does not serve/, todo: /settings accept/ },
+      { state: 'warn', found: /^SESSION_MAX_AGE: it is 0 here and 60/ },
+    ],
+    'used keys': [{ state: 'fail', found: /^REFRESH_TOKEN_SECRET: the secret theirs is not here/ }],
+  });
+  t.match(await findings({ ISSUER: 'https://a.example', SESSION_MAX_AGE: '60' }), {
+    'settings of the installation': [{ state: 'ok', found: /as recorded$/ }],
+  });
 });
 
 test('timeouts that are off', async (t) => {

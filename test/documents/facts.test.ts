@@ -1,6 +1,7 @@
 import { test } from 'tap';
 import { FIELD_CODES } from '../../src/domain/errors.ts';
 import { PROBLEMS } from '../../src/http/problem.ts';
+import { FACT_NAMES, SOFT_FACTS } from '../../src/infra/installation/facts.ts';
 import { migrationNames, shippedMigrations } from '../../src/infra/postgres/migration-files.ts';
 import { allDocuments, readDocument } from '../support/documents.ts';
 import { codeOf, readTable } from '../support/markdown.ts';
@@ -27,6 +28,9 @@ test('the tables of reference leave nothing out', (t) => {
     FIELD_CODES.map((code) => [code, limits[code] ?? '']),
     'the codes of fields, in order',
   );
+  const [, agreed = ''] = readDocument('docs/operating.md').split('## What replicas agree on\n');
+  for (const name of FACT_NAMES) t.match(agreed.split('\n## ')[0], `\`${name}\``, name);
+  for (const name of SOFT_FACTS) t.match(readDocument('docs/observability.md'), `\`${name}\``, name);
   const upgrading = readDocument('docs/upgrading.md');
   for (const name of migrationNames(shippedMigrations())) t.match(upgrading, `\`${name}\``, name);
   t.end();

@@ -27,7 +27,7 @@ test('replicas come and go under load', { skip: toolsMissing('redis-server') }, 
     name: `replicas killed (SIGKILL) up to ${KILLS} times, both at once at every tenth, and Redis emptied at every fifth`,
     bound: BOUND,
     seconds: 0,
-    // If no replica is left that knew the emptied Redis, those that start wait for half a minute (ADR 25).
+    // If no replica is left that knew the emptied Redis, those that start wait for half a minute (ADR 26).
     recovery: 60,
     async strike() {
       const begun = Date.now();

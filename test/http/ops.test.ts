@@ -84,7 +84,8 @@ async function ops(t: Test, given: Partial<OpsOptions> = {}) {
   const logger = pino({ ...LINE_FORMAT, level: 'info' }, stream);
   const app = await buildOpsApp({
     logger,
-    readiness: () => Promise.resolve({ ready: true, draining: false, checks: {}, clock: 'ok' }),
+    readiness: () =>
+      Promise.resolve({ ready: true, draining: false, checks: {}, clock: 'ok', installation: 'ok' }),
     build: { version: '1', revision: 'unknown' },
     metrics: () => Promise.resolve(''),
     ...given,

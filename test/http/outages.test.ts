@@ -2,6 +2,7 @@
 import type { LightMyRequestResponse } from 'fastify';
 import { test, type Test } from 'tap';
 import { JWT_BEARER } from '../../src/http/auth/token.ts';
+import type { Objection } from '../../src/domain/standing.ts';
 import { recordOf } from '../attack/target.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import { verifyFor } from '../support/audiences.ts';
@@ -84,6 +85,24 @@ for (const fault of ['refuse', 'hang', 'vanish'] as const) {
     },
   );
 }
+
+test('a replica that disagrees with its installation answers every operation 503 and writes nothing', async (t) => {
+  let objection: Objection | null = null;
+  const standing = { objection: () => objection };
+  const target = await buildTestApp(t, { override: (options) => ({ ...options, standing }) });
+  await target.app.listen({ port: 0 });
+  const requests = await everyOperation(target);
+  const before = await recordOf(target);
+  objection = { about: 'ISSUER', problem: 'it differs', action: 'mend it' };
+  for (const request of requests) {
+    const answer = await answerOf(target, request);
+    t.equal(answer.status, 503, request.what);
+    t.match(answer.header('retry-after'), /^\d+$/, request.what);
+  }
+  for (const url of ['/api/auth/verify', '/api/user'])
+    unavailable(t, await target.inject({ url, headers: { authorization: 'Bearer nonsense' } }));
+  t.strictSame(await recordOf(target), before);
+});
 
 /** What is wrong by itself needs no look-up, and gets the answer that it always gets. */
 async function assertStillRefused(t: Test, away: TestApp, requests: ValidRequest[]): Promise<void> {

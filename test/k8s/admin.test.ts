@@ -133,6 +133,7 @@ const COMMANDS: [command: string, more: string[], text: RegExp][] = [
   ['client delete', ['shop'], /shop/],
   ['purge', [], /^purged 0 records/],
   ['recover', ['--yes'], /^Redis holds 0 tokens/],
+  ['settings accept', [], /^ISSUER: https:.* is recorded$/m],
 ];
 
 test('every command has all that it needs in that pod', { skip: skip || redisMissing }, async (t) => {

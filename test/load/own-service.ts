@@ -93,7 +93,8 @@ async function fill(
     await seedUsers(postgres.pool, { users, hash, progress: () => undefined });
     // The keys do not change meanwhile.
     const tasks = { every: () => undefined };
-    const keyRing = await openKeyRing(config, postgres.prisma, tasks, silentLogger);
+    const keyRing = openKeyRing(config, postgres.prisma, tasks, silentLogger);
+    await keyRing.settle();
     const pairs = await mintSessions(sessions, { pool: postgres.pool, keyRing, config, clock: systemClock });
     return Array.from({ length: users }, (_, i) => ({ account: seededAccount(i), pair: pairs[i] }));
   } finally {

@@ -85,7 +85,7 @@ export async function openApiDocument(): Promise<Document> {
     silentLogger,
     silentOutput,
   );
-  const app = await buildApp(composition.app);
+  const app = await buildApp({ ...composition.app, standing: { objection: () => null } });
   try {
     const response = await app.inject({ url: '/docs/json' });
     if (response.statusCode !== 200) throw new Error(`no document: ${response.body}`);

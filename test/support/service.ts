@@ -16,6 +16,33 @@ const END_WITH_PARENT = new URL('end-with-parent.js', import.meta.url).href;
 /** The number of characters kept of a log. */
 const MAX_OUTPUT = 1_000_000;
 
+/** By the name of the database. */
+const folders = new Map<string, string>();
+
+process.on('exit', () => {
+  for (const folder of folders.values()) rmSync(folder, { recursive: true, force: true });
+});
+
+/**
+ * A DATA_DIR, which all replicas of one database share, also one after the other: they have to have the same keys.
+ * @param databaseUrl undefined for the embedded database, which has a folder of its own.
+ */
+function dataDirOf(t: Test, databaseUrl: string | undefined): string {
+  const make = () => mkdtempSync(join(tmpdir(), 'latchkey-test-'));
+  if (databaseUrl === undefined) {
+    const folder = make();
+    t.teardown(() => {
+      rmSync(folder, { recursive: true, force: true });
+    });
+    return folder;
+  }
+  // The way there may lead through a proxy.
+  const name = new URL(databaseUrl).pathname;
+  const folder = folders.get(name) ?? make();
+  folders.set(name, folder);
+  return folder;
+}
+
 export interface Service {
   url: string;
   opsUrl: string;
@@ -41,7 +68,7 @@ export async function startService(
   env: Environment = {},
   launch = launchOf(SERVER),
 ): Promise<Service> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-e2e-'));
+  const dataDir = dataDirOf(t, env.DATABASE_URL);
   const watched = leakWatch.watch(`an instance of "${t.name}"`);
   const child = launch({
     PORT: '0',
@@ -76,7 +103,6 @@ export async function startService(
     await closed;
     rememberConfiguration(env, env.DATA_DIR ?? dataDir);
     watched.check();
-    rmSync(dataDir, { recursive: true, force: true });
   });
 
   const serving = await new Promise<{ url: string; ops: string }>((resolve, reject) => {

@@ -1,4 +1,4 @@
-import type { KeySet, SigningKey } from './ports.ts';
+import type { KeySet, RefreshSecret, SigningKey } from './ports.ts';
 
 /** The longest that a verifier may keep the JWKS, in seconds. */
 const LONGEST_MAX_AGE = 300;
@@ -9,7 +9,7 @@ export const SIGNED_INTERVAL = 60_000;
 /**
  * How much later than its last record a key may have signed: one interval, and the clocks' difference; milliseconds.
  */
-const LATE = SIGNED_INTERVAL + 10_000;
+export const LATE = SIGNED_INTERVAL + 10_000;
 
 /**
  * How long verifiers may keep the JWKS: half of the lead. The other half is for the file to reach every replica.
@@ -27,6 +27,18 @@ export function jwksMaxAge(lead: number): number {
 export function signerFirst(keys: readonly SigningKey[], active: ReadonlySet<string> | null): SigningKey[] {
   const signer = keys.find(({ kid }) => active?.has(kid)) ?? keys.at(-1);
   return signer ? [signer, ...keys.filter((key) => key !== signer)] : [];
+}
+
+/**
+ * The same for refresh secrets: the first one that is on record signs. If none is, or the database cannot tell, the first
+ * one signs.
+ */
+export function refreshSignerFirst(
+  secrets: readonly RefreshSecret[],
+  recorded: ReadonlySet<string> | null,
+): RefreshSecret[] {
+  const signer = secrets.find(({ kid }) => recorded?.has(kid)) ?? secrets[0];
+  return signer ? [signer, ...secrets.filter((secret) => secret !== signer)] : [];
 }
 
 export function signerOf(keys: KeySet): SigningKey {

@@ -44,6 +44,12 @@ export interface KeyRing {
   reload(): Promise<KeySet>;
   /** Whether the last look found keys of this kind that it could not read: an unknown one may be among them. */
   isIncomplete(kind: keyof KeySet): boolean;
+  /**
+   * Whether replicas sign with this key now, which this one does not have: an unknown key may be one that it has yet to
+   * load. A key that was retired does not count.
+   * @throws AuthError `unavailable`
+   */
+  isInUse(kid: string): Promise<boolean>;
   /** Calls back after every change. */
   onChange(listener: (keys: KeySet) => Promise<void>): void;
 }
@@ -58,10 +64,20 @@ export interface KeyNotes {
   vanished: readonly string[];
   /** The one that it has signed with so far; null before it serves requests. */
   signing: string | null;
+  /** The refresh secret that is to sign: it is on record before it does, so that no replica takes it for an invented one. */
+  refresh: string;
 }
 
-/** Shared by the replicas: which of the keys in their folders have been published for long enough to sign. */
+/** A key that a replica has signed with lately, and that was not retired. */
+export interface KeyInUse {
+  kid: string;
+  kind: keyof KeySet;
+}
+
+/** Shared by the replicas: which of their keys have been published for long enough to sign, and which ones sign. */
 export interface KeyRegistry {
-  /** @returns which of the keys may sign. @throws AuthError `unavailable` */
+  /** @returns which of the keys may sign, the refresh secret included. @throws AuthError `unavailable` */
   note(notes: KeyNotes): Promise<ReadonlySet<string>>;
+  /** @throws AuthError `unavailable` */
+  inUse(): Promise<readonly KeyInUse[]>;
 }

@@ -347,6 +347,11 @@ export const EVENTS = {
     lost: Type.Optional(Count('Tokens without a record that it ended', 2)),
     ended: Type.Optional(Count('Tokens that `--end-all` ended', 0)),
   }),
+  'settings.accept': command('`latchkey settings accept`', {
+    kid: Type.Optional({ ...KEY.kid, description: 'With `--retire`: the key that it let go' }),
+    issuer: Type.Optional(Text('The new ISSUER', 'https://auth.example.com')),
+    audience: Type.Optional(Text('The new AUDIENCE', 'latchkey')),
+  }),
   'user.disable': command('`latchkey user disable`', {
     userId: NAMED.userId,
     ended: Type.Optional(Count('Tokens that it ended', 2)),

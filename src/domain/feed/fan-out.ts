@@ -205,6 +205,11 @@ export function makeFanOut(ports: FanOutPorts) {
       for (const reader of readers) if (!ports.isAdmitted(reader.service)) end(reader, 'client');
     },
 
+    /** Ends all readers, because this replica may not serve at present. */
+    disconnectAll(): void {
+      for (const reader of readers) end(reader, 'standing');
+    },
+
     readers: () => readers.size,
     /** For how long readers, or refused ones that keep retrying, may have missed events, in milliseconds. */
     lag(): number {

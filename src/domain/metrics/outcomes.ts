@@ -86,5 +86,5 @@ export const FEED_SNAPSHOT_REASONS = ['new', 'epoch', 'trimmed'] as const;
 export type FeedSnapshotReason = (typeof FEED_SNAPSHOT_REASONS)[number];
 
 /** Why a feed reader ended: it left, was too slow, lost its client or secret, the replica drains, or a bug. */
-export const FEED_ENDS = ['left', 'slow', 'client', 'drain', 'fault'] as const;
+export const FEED_ENDS = ['left', 'slow', 'client', 'drain', 'standing', 'fault'] as const;
 export type FeedEnd = (typeof FEED_ENDS)[number];

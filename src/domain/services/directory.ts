@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import { makeSharedLook } from '../limits/shared-look.ts';
 import type { ServiceStore } from './ports.ts';
 import type { ServiceTrust, PublicJwks } from './assertion.ts';
 import type { RegisteredService } from './registered-service.ts';
@@ -9,9 +10,6 @@ interface DirectoryPorts {
   /** Resolves after `ms` milliseconds. */
   sleep: (ms: number) => Promise<unknown>;
 }
-
-/** Minimum time between loads that wrong credentials cause, in milliseconds. */
-const MIN_INTERVAL = 1000;
 
 /**
  * The registered services in memory, so that introspection does not query the database, and works while it is down.
@@ -24,14 +22,11 @@ export function makeServiceDirectory({ store, clock, sleep }: DirectoryPorts) {
   let issuers: ReadonlyMap<string, PublicJwks | null> = new Map();
   let versions: ServiceVersions = {};
   const listeners: ((versions: ServiceVersions) => void)[] = [];
-  let lastBegun = -MIN_INTERVAL;
-  let next: Promise<void> | null = null;
   let loads = 0;
   let loaded = 0;
 
   /** @throws AuthError `unavailable`; the services loaded before stay. */
   async function load(): Promise<void> {
-    lastBegun = clock.monotonic();
     const number = ++loads;
     const [found, foundIssuers] = await Promise.all([store.list(), store.issuers()]);
     // A load that began later has finished first: its result is newer.
@@ -55,13 +50,11 @@ export function makeServiceDirectory({ store, clock, sleep }: DirectoryPorts) {
     for (const listener of listeners) listener(versions);
   }
 
-  async function waitForTurn(): Promise<void> {
-    const wait = lastBegun + MIN_INTERVAL - clock.monotonic();
-    if (wait > 0) await sleep(wait);
-  }
+  // Wrong credentials cause a load, too.
+  const shared = makeSharedLook(load, { clock, sleep });
 
   return {
-    load,
+    load: shared.look,
 
     find: (serviceId: string): RegisteredService | undefined => services.get(serviceId),
 
@@ -82,19 +75,8 @@ export function makeServiceDirectory({ store, clock, sleep }: DirectoryPorts) {
     /** Whether a service has this audience. */
     hasAudience: (audience: string): boolean => audiences.has(audience),
 
-    /**
-     * Resolves once every service is loaded that was on record at the call. Concurrent calls share one load, at most one
-     * a second.
-     * @throws AuthError `unavailable`
-     */
-    refresh(): Promise<void> {
-      next ??= waitForTurn().then(() => {
-        // Later calls may be about records that this load does not see: they need another one.
-        next = null;
-        return load();
-      });
-      return next;
-    },
+    /** Resolves once every service is loaded that was on record at the call. @throws AuthError `unavailable` */
+    refresh: shared.fresh,
   };
 }
 

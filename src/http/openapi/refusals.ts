@@ -15,13 +15,14 @@ type Route = Pick<Described, 'security' | 'refuses'> & {
   isValidated: boolean;
 };
 
-/** Errors that Node and Fastify return on every route. */
+/** Errors that Node and Fastify return on every route, and that of a replica that may not serve (plugins/standing.ts). */
 const ALWAYS: ErrorCode[] = [
   'bad_request',
   'request_timeout',
   'expectation_failed',
   'headers_too_large',
   'internal_error',
+  'unavailable',
 ];
 
 /** Those of them that occur before routing; `bad_request` sometimes does. */
@@ -39,11 +40,9 @@ const UNREAD: ErrorCode[] = [
   'headers_too_large',
 ];
 
-/** A route that checks a token queries a store. */
-const WITH_TOKEN: ErrorCode[] = ['token_missing', 'invalid_token', 'unavailable'];
+const WITH_TOKEN: ErrorCode[] = ['token_missing', 'invalid_token'];
 
-/** An unknown secret may be new, so the database is queried. */
-const WITH_SERVICE: ErrorCode[] = ['invalid_client', 'invalid_token', 'right_missing', 'unavailable'];
+const WITH_SERVICE: ErrorCode[] = ['invalid_client', 'invalid_token', 'right_missing'];
 
 const EXAMPLE_ERRORS: Partial<Record<ErrorCode, FieldError[]>> = {
   validation_failed: [{ path: '/device', code: 'required', message: 'is required' }],

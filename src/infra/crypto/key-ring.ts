@@ -1,5 +1,6 @@
-import { signerFirst, signerOf } from '../../domain/access-tokens/key-lifecycle.ts';
-import type { KeyRegistry, KeyRing, KeySet } from '../../domain/access-tokens/ports.ts';
+import { refreshSignerFirst, signerFirst, signerOf } from '../../domain/access-tokens/key-lifecycle.ts';
+import type { KeyInUse, KeyRegistry, KeyRing, KeySet } from '../../domain/access-tokens/ports.ts';
+import { makeSharedLook } from '../../domain/limits/shared-look.ts';
 import { keysOf, readFolder, readKeyFiles } from './key-files.ts';
 import { parseRefreshSecrets } from './keys.ts';
 
@@ -19,13 +20,22 @@ export interface KeyRingOptions {
 /** At most one unplanned reload per second: tokens with invented key ids must not keep the disk busy. */
 const MIN_RELOAD_INTERVAL = 1000;
 
+export interface SettledKeyRing extends KeyRing {
+  /** Reads keys and secrets again, and reports them to the registry, once. An outage is reported to `onRegistry`. */
+  settle(): Promise<void>;
+  /** The same, before the replica first serves. @throws AuthError `unavailable` */
+  register(): Promise<void>;
+  /** Which keys other replicas sign with that this one does not have. @throws AuthError `unavailable` */
+  missing(): Promise<readonly KeyInUse[]>;
+}
+
 /**
  * The keys in a folder and the refresh secrets. `settle` reads them again and asks the registry; call it at an interval:
  * Kubernetes swaps a mounted Secret by renaming links, and file watchers miss that. A key verifies as soon as it is
  * loaded. The registry decides when it signs (docs/adr/0015-signing-keys.md).
  * @throws KeyError if there is no usable key at the start.
  */
-export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Promise<void> } {
+export function makeKeyRing(options: KeyRingOptions): SettledKeyRing {
   const { registry, onError, onRegistry } = options;
   const listeners: ((keys: KeySet) => Promise<void>)[] = [];
   let files = readKeyFiles(options.signingKeysDir);
@@ -44,6 +54,23 @@ export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Prom
   let loading: Promise<void> = Promise.resolve();
   let applying: Promise<void> = Promise.resolve();
   let asking: Promise<void> | null = null;
+  /** Every key that this process has had: one that was taken away has leaked, or is no longer needed. */
+  const seen = new Set(kidsOf(read));
+  /** By the registry's last answer. */
+  let inUse: readonly KeyInUse[] = [];
+  const usage = makeSharedLook(
+    async () => {
+      inUse = await registry.inUse();
+    },
+    {
+      clock: { monotonic: () => performance.now() },
+      sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
+    },
+  );
+  const missingNow = () => {
+    const held = kidsOf(keys);
+    return inUse.filter(({ kid }) => !held.includes(kid));
+  };
 
   function apply(): Promise<void> {
     return (applying = applying.then(async () => {
@@ -78,6 +105,7 @@ export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Prom
     attempt('refresh', () => {
       read = { ...read, refresh: parseRefreshSecrets(options.readRefreshSecrets()) };
     });
+    for (const kid of kidsOf(read)) seen.add(kid);
     const known = Object.values(problems)
       .flat()
       .map(({ message }) => message);
@@ -86,24 +114,32 @@ export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Prom
     await apply();
   }
 
-  async function ask(): Promise<void> {
+  async function note(): Promise<void> {
     const loaded = read.signing.map(({ kid }) => kid);
+    const [{ kid: refresh } = { kid: '' }] = read.refresh;
+    active = await registry.note({
+      loaded,
+      appeared: loaded.filter((kid) => !reported.includes(kid)),
+      vanished: reported.filter((kid) => !loaded.includes(kid)),
+      signing: hasServed ? signerOf(keys).kid : null,
+      refresh,
+    });
+    reported = loaded;
+    hasServed = true;
+    await apply();
+  }
+
+  async function ask(): Promise<void> {
     try {
-      active = await registry.note({
-        loaded,
-        appeared: loaded.filter((kid) => !reported.includes(kid)),
-        vanished: reported.filter((kid) => !loaded.includes(kid)),
-        signing: hasServed ? signerOf(keys).kid : null,
-      });
-      reported = loaded;
+      await note();
       if (isRegistryDown) onRegistry(null);
       isRegistryDown = false;
     } catch (error) {
       if (!isRegistryDown) onRegistry(error as Error);
       isRegistryDown = true;
+      hasServed = true;
+      await apply();
     }
-    hasServed = true;
-    await apply();
   }
 
   /** Asks the registry, never twice at once. No request waits for this: the database may hang. */
@@ -120,10 +156,24 @@ export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Prom
       return keys;
     },
     isIncomplete: (kind) => problems[kind].length > 0,
-    /** Reloads keys and secrets and asks the registry, once. */
+    async isInUse(kid) {
+      const isKnown = () => missingNow().some((key) => key.kid === kid);
+      if (seen.has(kid)) return false;
+      if (isKnown()) return true;
+      await usage.fresh();
+      return isKnown();
+    },
     async settle() {
       await loadOnce();
       await askOnce();
+    },
+    async register() {
+      await loadOnce();
+      await note();
+    },
+    async missing() {
+      await usage.look();
+      return missingNow();
     },
     onChange(listener) {
       listeners.push(listener);
@@ -132,9 +182,13 @@ export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Prom
 }
 
 function inOrder({ signing, refresh }: KeySet, active: ReadonlySet<string> | null): KeySet {
-  return { signing: signerFirst(signing, active), refresh };
+  return { signing: signerFirst(signing, active), refresh: refreshSignerFirst(refresh, active) };
 }
 
-function fingerprint({ signing, refresh }: KeySet): string {
-  return [...signing, ...refresh].map(({ kid }) => kid).join();
+function kidsOf({ signing, refresh }: KeySet): string[] {
+  return [...signing, ...refresh].map(({ kid }) => kid);
+}
+
+function fingerprint(keys: KeySet): string {
+  return kidsOf(keys).join();
 }

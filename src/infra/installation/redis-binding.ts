@@ -7,7 +7,7 @@ import { judge, type Recorded } from './binding.ts';
 import { INTERVAL, type Marks } from './marks.ts';
 import type { HeldMark, RedisMarks } from './redis-marks.ts';
 
-/** Keeps one Redis and one database together (docs/adr/0025-what-replicas-agree-on.md). */
+/** Keeps one Redis and one database together (docs/adr/0026-one-redis-one-database.md). */
 export interface RedisBinding {
   standing: Standing;
   /** Whether Redis behind these connections was found to be this database's. */

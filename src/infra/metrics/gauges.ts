@@ -6,6 +6,8 @@ import { FEED_ENDS, FEED_SNAPSHOT_REASONS } from '../../domain/metrics/outcomes.
 
 /** Read at each scrape; costs nothing in between. */
 export interface Sources {
+  /** The settings that replicas share and that change by rollout. */
+  lifetimes: () => readonly { setting: string; differs: boolean }[];
   /** The answer of `/health/ready`. */
   readiness: () => Promise<{ ready: boolean; checks: Record<string, string> }>;
   hashing: { running: () => number; waiting: () => number; concurrency: number; queue: number };
@@ -90,6 +92,13 @@ function addStores(registry: Registry, sources: Sources): void {
       labels: { dependency },
       value: ANSWERS.includes(outcome) ? 1 : 0,
     })),
+  );
+  registry.read(
+    'gauge',
+    'latchkey_setting_differs',
+    "Whether a setting of this replica differs from the installation's",
+    () =>
+      sources.lifetimes().map(({ setting, differs }) => ({ labels: { setting }, value: Number(differs) })),
   );
   registry.read('gauge', 'latchkey_ready', 'Whether the replica accepts traffic', async () =>
     (await checkOnce()).ready ? 1 : 0,

@@ -1,5 +1,5 @@
-import { SIGNED_INTERVAL } from '../../domain/access-tokens/key-lifecycle.ts';
-import type { KeyNotes, KeyRegistry } from '../../domain/access-tokens/ports.ts';
+import { LATE, SIGNED_INTERVAL } from '../../domain/access-tokens/key-lifecycle.ts';
+import type { KeyInUse, KeyNotes, KeyRegistry } from '../../domain/access-tokens/ports.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';
 
@@ -10,23 +10,27 @@ interface Row {
   isSilent: boolean;
 }
 
+/** Before the id of a key that an operator has let go: the name of its row in `installation`. */
+export const RETIRED = 'retired:';
+
 /**
  * The replicas' shared record of their keys. Each statement decides and writes in one step, by the database's clock, so
- * replicas may run them in any order. While nothing changes, this is one SELECT.
+ * replicas may run them in any order. While nothing changes, these are two SELECTs.
  *
  * - The keys of the very first replica may all sign: they may have been in use before this record existed.
  * - The lead of any other key counts from when the last replica loaded it: as long as one replica serves a JWKS without
  *   the key, a verifier may cache that JWKS. Only replicas within one lead of the first count, or a replica that keeps
  *   restarting would keep the key from ever signing.
  * - A key may sign until a replica's folder loses it. If it comes back, its lead starts again.
+ * - A refresh secret has a row from before it first signs, with the time of its last use alone.
  * @param lead KEY_PUBLISH_LEAD, in seconds.
  */
 export function makeKeyRegistry(prisma: PrismaClient, lead: number): KeyRegistry {
-  const read = (loaded: readonly string[], signing: string | null) =>
+  const read = (loaded: readonly string[], signing: readonly string[]) =>
     prisma.$queryRaw<Row[]>`
       SELECT kid, signs_since IS NOT NULL AS "isActive",
         signs_since IS NULL AND published_at + ${lead} * interval '1 second' <= statement_timestamp() AS "isDue",
-        kid = ${signing ?? ''}
+        kid = ANY(${[...signing]}::text[])
           AND coalesce(signed_at < statement_timestamp() - ${SIGNED_INTERVAL} * interval '1 millisecond', true)
           AS "isSilent"
       FROM signing_keys WHERE kid = ANY(${[...loaded]}::text[])`;
@@ -59,8 +63,22 @@ export function makeKeyRegistry(prisma: PrismaClient, lead: number): KeyRegistry
   const saySigned = (kid: string) =>
     prisma.$executeRaw`UPDATE signing_keys SET signed_at = statement_timestamp() WHERE kid = ${kid}`;
 
-  async function note({ loaded, appeared, vanished, signing }: KeyNotes): Promise<ReadonlySet<string>> {
-    const rows = await read(loaded, signing);
+  const saySignedRefresh = (kid: string) =>
+    prisma.$executeRaw`
+      INSERT INTO signing_keys (kid, signed_at) VALUES (${kid}, statement_timestamp())
+      ON CONFLICT (kid) DO UPDATE SET signed_at = excluded.signed_at`;
+
+  async function note(notes: KeyNotes): Promise<ReadonlySet<string>> {
+    // After the keys: those of the very first replica are known by an empty table.
+    const active = await noteSigning(notes);
+    const [row] = await read([notes.refresh], [notes.refresh]);
+    if (row?.isSilent ?? true) await saySignedRefresh(notes.refresh);
+    return new Set([...active, notes.refresh]);
+  }
+
+  async function noteSigning(notes: KeyNotes): Promise<string[]> {
+    const { loaded, appeared, vanished, signing } = notes;
+    const rows = await read(loaded, signing === null ? [] : [signing]);
     const known = new Set(rows.map(({ kid }) => kid));
     const unknown = loaded.filter((kid) => appeared.includes(kid) || !known.has(kid));
     const isSettled = rows.some(({ isActive }) => isActive) && !rows.some(({ isDue }) => isDue);
@@ -69,9 +87,21 @@ export function makeKeyRegistry(prisma: PrismaClient, lead: number): KeyRegistry
       await prisma.$executeRaw`DELETE FROM signing_keys WHERE kid = ANY(${[...vanished]}::text[])`;
     if (signing !== null && rows.some(({ isSilent }) => isSilent)) await saySigned(signing);
     if (!isSettled || unknown.length > 0) await activate(loaded);
-    const now = isSettled && unknown.length === 0 ? rows : await read(loaded, signing);
-    return new Set(now.filter(({ isActive }) => isActive).map(({ kid }) => kid));
+    const now = isSettled && unknown.length === 0 ? rows : await read(loaded, []);
+    return now.filter(({ isActive }) => isActive).map(({ kid }) => kid);
   }
 
-  return { note: (notes) => mapDatabaseErrors(() => note(notes)) };
+  const inUse = () =>
+    prisma.$queryRaw<KeyInUse[]>`
+      SELECT kid,
+        CASE WHEN signs_since IS NULL AND published_at IS NULL THEN 'refresh' ELSE 'signing' END AS kind
+      FROM signing_keys
+      WHERE signed_at > statement_timestamp() - ${LATE} * interval '1 millisecond'
+        AND NOT EXISTS (SELECT FROM installation WHERE name = ${RETIRED} || kid)
+      ORDER BY kid`;
+
+  return {
+    note: (notes) => mapDatabaseErrors(() => note(notes)),
+    inUse: () => mapDatabaseErrors(inUse),
+  };
 }

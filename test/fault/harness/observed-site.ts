@@ -22,6 +22,8 @@ export interface ObservedSite {
   prometheus: Prometheus;
   postgres: OwnPostgres;
   redis: RedisServer;
+  /** REFRESH_TOKEN_SECRET of its replicas. */
+  secret: string;
   /** Starts another replica on these stores; it is not scraped yet. */
   start(env?: Environment, launch?: Launch): Promise<ObservedReplica>;
   /** Sets the replicas that Prometheus scrapes. @param namespace of an installation. */
@@ -83,6 +85,7 @@ export async function startSite(t: Test): Promise<ObservedSite> {
     postgres,
     redis,
     seen,
+    secret,
     async start(env = {}, launch) {
       const toRedis = await faultProxy(t, redis.url);
       const toDatabase = await faultProxy(t, postgres.url());

@@ -8,21 +8,21 @@ import { launchOf } from '../../support/service.ts';
 import type { ObservedReplica, ObservedSite } from './observed-site.ts';
 import { today, USUAL } from './observed-site.ts';
 
-/** One replica is left over from a rollout: another commit of the same version, and a secret that the others lack. */
+/** One replica is left over from a rollout: another commit of the same version, a secret that the others lack, and a lifetime. */
 export async function oddReplica(
   t: Test,
   site: ObservedSite,
   ...others: readonly ObservedReplica[]
 ): Promise<void> {
   const odd = await site.start(
-    { REFRESH_TOKEN_SECRET: aSecret() },
+    { REFRESH_TOKEN_SECRET: `${aSecret()},${site.secret}`, SESSION_MAX_AGE: '86400' },
     launchOf(serverOfRevision(t, '0'.repeat(40))),
   );
   site.scrape(USUAL, ...others, odd);
-  await site.fire(USUAL, 'LatchkeyVersionSkew', 'LatchkeyKeysDiffer');
+  await site.fire(USUAL, 'LatchkeyVersionSkew', 'LatchkeyKeysDiffer', 'LatchkeySettingsDiffer');
   await odd.stop();
   site.scrape(USUAL, ...others);
-  await site.calm(USUAL, 'LatchkeyVersionSkew', 'LatchkeyKeysDiffer');
+  await site.calm(USUAL, 'LatchkeyVersionSkew', 'LatchkeyKeysDiffer', 'LatchkeySettingsDiffer');
 }
 
 /** First a key from last year signs, then a new one. */

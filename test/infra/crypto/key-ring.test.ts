@@ -67,7 +67,8 @@ function open(t: Test, directory: string, registry: KeyRegistry, interval = 20) 
 /** Reads the folder only when the test says so. */
 const NEVER = 3_600_000;
 const kids = ({ ring }: ReturnType<typeof open>) => ring.current().signing.map(({ kid }) => kid);
-const unreachable: KeyRegistry = { note: () => Promise.reject(new AuthError('unavailable')) };
+const outage = () => Promise.reject(new AuthError('unavailable'));
+const unreachable: KeyRegistry = { note: outage, inUse: outage };
 
 test('at the first start the highest file name signs, and every key verifies', async (t) => {
   const folder = aFolder(t);
@@ -153,7 +154,10 @@ test('without the registry the signing key stays, and a new process takes the lo
 
   const { registry } = await aRegistry(t, 0);
   let isAway = false;
-  const switched: KeyRegistry = { note: (notes) => (isAway ? unreachable : registry).note(notes) };
+  const switched: KeyRegistry = {
+    ...registry,
+    note: (notes) => (isAway ? unreachable : registry).note(notes),
+  };
   const opened = open(t, folder.directory, switched, NEVER);
   await opened.ring.settle();
   t.strictSame(kids(opened), [b, a]);
@@ -170,7 +174,8 @@ test('without the registry the signing key stays, and a new process takes the lo
 test('a request that needs a new key does not wait for the registry', async (t) => {
   const folder = aFolder(t);
   folder.add('0001.pem');
-  const opened = open(t, folder.directory, { note: () => new Promise(() => undefined) }, NEVER);
+  const hanging: KeyRegistry = { ...unreachable, note: () => new Promise(() => undefined) };
+  const opened = open(t, folder.directory, hanging, NEVER);
   void opened.ring.settle();
   await opened.ring.reload();
   const next = folder.add('0002.pem');
@@ -186,6 +191,7 @@ test('the registry learns the signing key with the first answer it signs', async
     t,
     folder.directory,
     {
+      ...unreachable,
       note: ({ signing }) => {
         heard.push(signing);
         return heard.length === 1 ? unreachable.note({} as never) : Promise.resolve(new Set([next]));
@@ -218,6 +224,58 @@ test('refresh secrets change without a restart', async (t) => {
   setSecrets(Buffer.alloc(32, 7).toString('base64url'));
   await until(() => ring.current().refresh[0]?.kid !== before?.kid);
   t.equal(ring.current().refresh.length, 1);
+});
+
+test('a new refresh secret signs once it is on record, and meanwhile verifies', async (t) => {
+  const folder = aFolder(t);
+  folder.add('0001.pem');
+  const { registry } = await aRegistry(t);
+  let isAway = false;
+  const switched: KeyRegistry = {
+    ...registry,
+    note: (notes) => (isAway ? unreachable : registry).note(notes),
+  };
+  const [old, next] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64url')) as [string, string];
+  const opened = open(t, folder.directory, switched, NEVER);
+  const { ring, setSecrets } = opened;
+  const refresh = () => ring.current().refresh.map(({ secret }) => secret.toString('base64url'));
+  setSecrets(old);
+  await ring.register();
+  isAway = true;
+  setSecrets(`${next},${old}`);
+  await ring.settle();
+  t.strictSame(refresh(), [old, next]);
+  isAway = false;
+  await ring.settle();
+  t.strictSame(refresh(), [next, old]);
+  isAway = true;
+  setSecrets(Buffer.alloc(32, 3).toString('base64url'));
+  await ring.settle();
+  t.equal(refresh().length, 1, 'the only one signs');
+  await t.rejects(ring.register(), { code: 'unavailable' });
+});
+
+test('a key that others sign with is known without this replica having it', async (t) => {
+  const folder = aFolder(t);
+  folder.add('0001.pem');
+  const { registry } = await aRegistry(t);
+  let looks = 0;
+  const counted: KeyRegistry = { ...registry, inUse: () => (looks++, registry.inUse()) };
+  const { ring } = open(t, folder.directory, counted, NEVER);
+  await ring.register();
+  const other = { loaded: ['b'], appeared: ['b'], vanished: [], signing: null, refresh: 'theirs' };
+  await registry.note(other);
+  t.strictSame(await ring.missing(), [{ kid: 'theirs', kind: 'refresh' }]);
+  t.equal(looks, 1);
+  t.ok(await ring.isInUse('theirs'));
+  t.equal(looks, 1, 'known from the last look');
+  const invented = Array.from({ length: 50 }, (_, i) => ring.isInUse(`invented ${i}`));
+  await registry.note({ ...other, refresh: 'newer' });
+  t.ok(await ring.isInUse('newer'), 'recorded after the last look');
+  t.notOk((await Promise.all(invented)).includes(true));
+  t.equal(looks, 2, 'one look for them all');
+  const unasked = open(t, folder.directory, unreachable, NEVER);
+  await t.rejects(unasked.ring.isInUse('theirs'), { code: 'unavailable' });
 });
 
 test('an unusable key is reported, and those in use stay', async (t) => {

@@ -18,6 +18,7 @@ function loginTokens(...secrets: number[]) {
     },
     reload: () => Promise.resolve(keysOf(secrets)),
     isIncomplete: () => false,
+    isInUse: () => Promise.resolve(false),
   });
   return { ...tokens, rotate: (...fills: number[]) => changed(keysOf(fills)) };
 }

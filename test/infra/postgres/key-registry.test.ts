@@ -1,5 +1,6 @@
 import { test, type Test } from 'tap';
 import { makeKeyRegistry } from '../../../src/infra/postgres/key-registry.ts';
+import { makeInstallationRecord } from '../../../src/infra/installation/record.ts';
 import { testRecords } from '../../support/records.ts';
 import { sql } from '../../support/sql.ts';
 
@@ -15,9 +16,13 @@ async function aRegistry(t: Test) {
       const appeared = loaded.filter((kid) => !told.includes(kid));
       const vanished = told.filter((kid) => !loaded.includes(kid));
       told = loaded;
-      return [...(await registry.note({ loaded, appeared, vanished, signing }))].sort();
+      const notes = { loaded, appeared, vanished, signing, refresh: 'secret' };
+      const active = [...(await registry.note(notes))].sort();
+      return active.filter((kid) => kid !== 'secret');
     };
   };
+  const inUse = () => makeKeyRegistry(postgres.prisma, LEAD).inUse();
+  const retire = (kid: string) => makeInstallationRecord(postgres.prisma).retire(kid);
   const pass = (seconds: number) =>
     sql(
       url,
@@ -27,7 +32,7 @@ async function aRegistry(t: Test) {
     );
   const rowOf = async (kid: string) =>
     (await sql<Record<string, Date | null>>(url, 'SELECT * FROM signing_keys WHERE kid = $1', [kid]))[0];
-  return { aReplica, pass, rowOf };
+  return { aReplica, pass, rowOf, inUse, retire };
 }
 
 test('the first replica’s keys may sign at once, later keys after the lead', async (t) => {
@@ -117,4 +122,26 @@ test('the signing key is recorded once a minute', async (t) => {
   await one(['b', 'a'], 'b');
   t.ok(((await rowOf('b'))?.signed_at ?? 0) > (first ?? 0));
   t.equal((await rowOf('a'))?.signed_at, null);
+});
+
+test('keys are in use for 70 s after the last record of it, unless they are retired', async (t) => {
+  const { aReplica, pass, rowOf, inUse, retire } = await aRegistry(t);
+  const replica = aReplica();
+  const kidsInUse = async () => (await inUse()).map(({ kid, kind }) => `${kind} ${kid}`).sort();
+  await replica(['b', 'a']);
+  t.strictSame(await kidsInUse(), ['refresh secret'], 'on record before it signs');
+  await replica(['b', 'a'], 'b');
+  t.strictSame(await kidsInUse(), ['refresh secret', 'signing b']);
+  const first = await rowOf('secret');
+  await replica(['b', 'a'], 'b');
+  t.strictSame(await rowOf('secret'), first, 'not written again within a minute');
+  await pass(61);
+  await replica(['b', 'a'], 'b');
+  t.strictSame(await kidsInUse(), ['refresh secret', 'signing b']);
+  t.ok(await retire('secret'));
+  t.ok(await retire('secret'), 'again');
+  t.notOk(await retire('invented'));
+  t.strictSame(await kidsInUse(), ['signing b']);
+  await pass(71);
+  t.strictSame(await kidsInUse(), []);
 });
