@@ -49,7 +49,7 @@ export const LAYERS = [
   },
   { name: 'infra-issuers', files: '^src/infra/issuers/', may: [DOMAIN, TELEMETRY, NODE, packages('jose')] },
   { name: 'infra-tls', files: '^src/infra/tls/', may: [NODE] },
-  { name: 'infra-turn', files: '^src/infra/turn\\.ts$', may: [] },
+  { name: 'infra-tick', files: '^src/infra/tick\\.ts$', may: [] },
   { name: 'infra-metrics', files: '^src/infra/metrics/', may: [DOMAIN, TELEMETRY, NODE] },
   { name: 'infra-memory', files: '^src/infra/memory/', may: [DOMAIN, TELEMETRY] },
   {
@@ -61,7 +61,7 @@ export const LAYERS = [
       GENERATED,
       NODE,
       '^src/infra/tls/',
-      '^src/infra/turn\\.ts$',
+      '^src/infra/tick\\.ts$',
       builtins('async_hooks'),
       packages('pg', '@prisma/adapter-pg', '@prisma/client'),
     ],
@@ -74,7 +74,7 @@ export const LAYERS = [
   {
     name: 'infra-redis',
     files: '^src/infra/redis/',
-    may: [DOMAIN, TELEMETRY, NODE, '^src/infra/tls/', '^src/infra/turn\\.ts$', packages('ioredis')],
+    may: [DOMAIN, TELEMETRY, NODE, '^src/infra/tls/', '^src/infra/tick\\.ts$', packages('ioredis')],
   },
   {
     // What replicas agree on: settings and keys in PostgreSQL, and the mark in both stores.

@@ -141,10 +141,10 @@ export async function compose(
     fanOut.sendServices(versions);
   });
   const hashing = await makeHashing({ config, postgres, clock, observe, tracer, tasks, logger });
-  const hashAttempt = followAttemptHash(keyRing);
+  const slotHash = followAttemptHash(keyRing);
   const limitAttempt = makeLimitAttempts({
     slots: opened.attempts,
-    hash: hashAttempt,
+    hash: slotHash,
     auditLimit,
     auditFailure,
   });
@@ -157,8 +157,8 @@ export async function compose(
     unpublishedStates: opened.unpublishedStates,
     feed: opened.feed,
     limitAttempt,
-    hashAttempt,
-    hashNames: followNameHash(keyRing),
+    slotHash,
+    nameHash: followNameHash(keyRing),
     tokens,
     postgres,
     durability,

@@ -15,7 +15,7 @@ import { makeRevocationStore } from '../infra/postgres/revocation-store.ts';
 import { makeUserStore } from '../infra/postgres/user-store.ts';
 import { makeStateWriter } from '../infra/postgres/state-writer.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
-import { atEndOfTurn } from '../infra/turn.ts';
+import { atEndOfTick } from '../infra/tick.ts';
 
 interface DurabilityParts {
   tokenStates: OpenedTokenStates;
@@ -66,9 +66,9 @@ export function makeDurability(parts: DurabilityParts) {
     clock,
     boundedQueue,
   };
-  const endOfTurn = () =>
+  const endOfTick = () =>
     new Promise<void>((resolve) => {
-      atEndOfTurn(resolve);
+      atEndOfTick(resolve);
     });
   const {
     revoke,
@@ -76,7 +76,7 @@ export function makeDurability(parts: DurabilityParts) {
     settled: marksSettled,
   } = makeRevokeTokens({
     ...revocation,
-    endOfTurn,
+    endOfTick,
     patience: parts.databaseTimeout,
     pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
   });

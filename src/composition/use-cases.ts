@@ -65,9 +65,9 @@ export interface Parts {
   feed: RevocationFeed;
   limitAttempt: LimitAttempt;
   /** Names those who attempt in the audit trail. */
-  hashAttempt: AttemptHash;
+  slotHash: AttemptHash;
   /** Names the names of deleted accounts. */
-  hashNames: NameHashing;
+  nameHash: NameHashing;
   tokens: TokenStore;
   postgres: Postgres;
   durability: Durability;
@@ -90,19 +90,19 @@ export interface Parts {
  * a new use case is one entry here.
  */
 export function makeUseCases(parts: Parts) {
-  const { config, postgres, limitAttempt, hashNames } = parts;
+  const { config, postgres, limitAttempt, nameHash } = parts;
   const wantsProof = config.EMAIL_VERIFICATION;
   const stores = {
     ...parts,
     ...parts.hashing,
     ...parts.durability,
-    users: makeUserStore(postgres, hashNames.each, wantsProof),
-    accounts: makeAccountStore(postgres, hashNames.each, wantsProof),
+    users: makeUserStore(postgres, nameHash.each, wantsProof),
+    accounts: makeAccountStore(postgres, nameHash.each, wantsProof),
     passwords: makePasswordStore(postgres),
     factors: makeFactorStore(postgres),
     // Without the feed: a revocation that it reads was published when it happened.
     readThrough: withReadThrough(parts.unpublishedStates, parts),
-    hashName: (name: string) => parts.hashAttempt(`audit ${name}`),
+    auditHash: (name: string) => parts.slotHash(`audit ${name}`),
     newNames: makeNewNames(config.RESERVED_USERNAMES),
     isCommonPassword: loadCommonPasswords(),
     passwordMinLength: config.PASSWORD_MIN_LENGTH,
@@ -189,7 +189,7 @@ export function makeUseCases(parts: Parts) {
       issueReset: (key, tokenHash) => issueReset(postgres, key, tokenHash, config.PASSWORD_RESET_TTL),
       reservation: {
         grace: config.DELETED_NAME_GRACE * 1e3,
-        hashes: (names) => hashNames.newest(names).map(([, hash]) => hash),
+        hashes: (names) => nameHash.newest(names).map(([, hash]) => hash),
       },
     }),
   };

@@ -25,7 +25,7 @@ export interface Timers {
 }
 
 /** The refusal of what our clock says is over: by the right time it may not be, so a wrong clock only asks to retry. */
-export function over(
+export function expiredError(
   clock: Pick<Clock, 'isTrusted'>,
   code: 'invalid_token' | 'login_too_old' | 'invalid_login_token',
 ): AuthError {

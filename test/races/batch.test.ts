@@ -48,7 +48,7 @@ for (const [name, endAll] of Object.entries(ENDS_ALL))
           revocations,
           // It stands still: on a busy machine no request is to take a connection of its own.
           clock: { ...systemClock, monotonic: () => 0 },
-          endOfTurn: () => new Promise((resolve) => setImmediate(resolve)),
+          endOfTick: () => new Promise((resolve) => setImmediate(resolve)),
           pause: sleep,
         }),
       );

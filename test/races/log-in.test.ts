@@ -77,7 +77,7 @@ test(
         tokens: { ...tokens, revokeMany },
         revocations,
         clock: systemClock,
-        endOfTurn: () => Promise.resolve(),
+        endOfTick: () => Promise.resolve(),
         pause: () => Promise.resolve(),
       }),
       audit,

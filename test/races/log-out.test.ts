@@ -17,7 +17,7 @@ test('logout against refresh: a pair issued during the logout ends with it', ski
     revocations,
     clock: systemClock,
     tokens: { ...tokens, revokeMany: recorded.work },
-    endOfTurn: () => Promise.resolve(),
+    endOfTick: () => Promise.resolve(),
     pause: () => Promise.resolve(),
   });
   const loggingOut = revoke(key.userId, key.tokenId);

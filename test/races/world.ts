@@ -46,7 +46,7 @@ export async function raceWorld(t: Test) {
       tokens,
       revocations,
       clock: systemClock,
-      endOfTurn: () => Promise.resolve(),
+      endOfTick: () => Promise.resolve(),
       pause: sleep,
     }),
     forgetEverything: () => deleteKeys(redis, prefix),

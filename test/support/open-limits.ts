@@ -12,10 +12,10 @@ export function openLimits(events: AuditEvent[]) {
     auditLimit: () => undefined,
     auditFailure: (event) => events.push(event),
   });
-  const hashName = (name: string) => name;
+  const auditHash = (name: string) => name;
   return {
     limitAttempt,
-    limitGuess: makeGuessingLimits({ limitAttempt, account: null, network: null, hashName }),
+    limitGuess: makeGuessingLimits({ limitAttempt, account: null, network: null, auditHash }),
     limitCode: makeCodeLimits(limitAttempt, null),
   };
 }

@@ -1,6 +1,6 @@
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
-import { hasPassed, over, type Clock } from '../clock.ts';
+import { hasPassed, expiredError, type Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { Observe } from '../metrics/observe.ts';
 import type { EndForReuse } from '../sessions/end-for-reuse.ts';
@@ -56,7 +56,7 @@ export function makeVerify(ports: VerifyPorts) {
     if (usedAt !== undefined) writeBehind.noteUse(tokenId, usedAt);
     const isOver = !isLongLived(type) && sessionEnd(createdAt, lifetimes) <= clock.now();
     observe.verification(type, !isOver ? 'good' : clock.isTrusted() ? 'expired' : 'unavailable');
-    if (isOver) throw over(clock, 'invalid_token');
+    if (isOver) throw expiredError(clock, 'invalid_token');
     return {
       user,
       tokenId,

@@ -1,7 +1,7 @@
 import type { Caller } from '../principal.ts';
 import type { Audit, AuditLimit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
-import { over, type Clock } from '../clock.ts';
+import { expiredError, type Clock } from '../clock.ts';
 import { AuthError, type FieldError, type FieldProblem } from '../errors.ts';
 import { fieldError } from '../identifiers.ts';
 import type { Budget } from '../limits/budget.ts';
@@ -128,7 +128,8 @@ export function makeCreateLongLived(ports: CreateLongLivedPorts) {
     // A leaked LLT must not outlive its own deletion, so it may not make another.
     if (type !== 'access') throw new AuthError('token_not_allowed');
     if (!enabled) throw new AuthError('llt_disabled');
-    if (loginMaxAge > 0 && clock.now() - createdAt > loginMaxAge * 1000) throw over(clock, 'login_too_old');
+    if (loginMaxAge > 0 && clock.now() - createdAt > loginMaxAge * 1000)
+      throw expiredError(clock, 'login_too_old');
   }
 
   const withinBudget = <Grant>(

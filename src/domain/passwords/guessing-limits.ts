@@ -50,7 +50,7 @@ interface GuessingLimitsPorts {
   /** RATE_LIMIT_NETWORK; null for none. */
   network: Allowance | null;
   /** Keyed hash of a name, for the audit trail. */
-  hashName: (name: string) => string;
+  auditHash: (name: string) => string;
 }
 
 /**
@@ -66,7 +66,7 @@ export function makeGuessingLimits(ports: GuessingLimitsPorts) {
    * The counters of which a guess needs a slot. The network comes first: a flood from one must not use up names' slots.
    */
   function countersOf({ name, account, origin: { network } }: Guess, device: string | null): Counted[] {
-    const nameHash = name === null ? {} : { nameHash: ports.hashName(name) };
+    const nameHash = name === null ? {} : { nameHash: ports.auditHash(name) };
     const ofName = { allowance: ports.account, subject: account ? { userId: account.userId } : nameHash };
     // By name, as for strangers: a shared counter would reveal that two names belong to one account.
     if (device !== null && name !== null) return [byDevice(device, name, ofName)];

@@ -1,4 +1,4 @@
-import { hasPassed, over, type Clock } from '../clock.ts';
+import { hasPassed, expiredError, type Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { ServiceBearer } from '../principal.ts';
 import type { AssertionRefusal } from '../refusal-reasons.ts';
@@ -83,7 +83,7 @@ export function makeRegisteredServices(
     if (!service) return refused('gone');
     if (service.disabledAt !== null) return refused('disabled');
     if (service.version !== version) return refused('revoked');
-    return hasPassed(expiresAt, clock.now()) ? over(clock, 'invalid_token') : null;
+    return hasPassed(expiresAt, clock.now()) ? expiredError(clock, 'invalid_token') : null;
   }
 
   async function admit(

@@ -1,6 +1,6 @@
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
-import { CLOCK_TOLERANCE, over, type Clock } from '../clock.ts';
+import { CLOCK_TOLERANCE, expiredError, type Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { LimitCode } from '../factors/code-limits.ts';
 import { LOGIN_TOKEN_TTL, type LoginTokens, type PasswordProof } from '../factors/login-token.ts';
@@ -79,7 +79,8 @@ function readToken({ loginTokens, clock }: CompleteLoginPorts, token: string): P
   const age = clock.now() - password.issuedAt;
   const tolerance = CLOCK_TOLERANCE * 1000;
   // Nor from the future: a replica whose clock is fast must not give tokens a longer life.
-  if (age >= LOGIN_TOKEN_TTL + tolerance || age < -tolerance) throw over(clock, 'invalid_login_token');
+  if (age >= LOGIN_TOKEN_TTL + tolerance || age < -tolerance)
+    throw expiredError(clock, 'invalid_login_token');
   return password;
 }
 

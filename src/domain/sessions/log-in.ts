@@ -29,7 +29,7 @@ interface LogInPorts {
   clock: Clock;
   audit: Audit;
   /** Keyed hash of a name, for the audit trail. */
-  hashName: (name: string) => string;
+  auditHash: (name: string) => string;
 }
 
 export interface LogInRequest {
@@ -134,7 +134,7 @@ async function findAccount({ users }: LogInPorts, request: LogInRequest): Promis
 
 /** A guess at any name, even an impossible one, so that limits do not reveal which names exist. */
 function guessOf(
-  { hashName }: LogInPorts,
+  { auditHash }: LogInPorts,
   { username, origin, from }: LogInRequest,
   found: LoginAccount | null,
 ): Guess {
@@ -143,7 +143,7 @@ function guessOf(
   const failure: Guess['failure'] = (reason) => ({
     event: 'login.failed',
     reason: LOGIN_REFUSALS.find((each) => each === reason) ?? 'password',
-    ...(found ? { userId: found.user.id } : { nameHash: hashName(name) }),
+    ...(found ? { userId: found.user.id } : { nameHash: auditHash(name) }),
   });
   return { name, account, origin, from, failure };
 }

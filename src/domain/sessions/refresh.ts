@@ -1,7 +1,7 @@
 import type { LoginProof, TokenIdentity } from '../principal.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
-import { over, type Clock } from '../clock.ts';
+import { expiredError, type Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { Observe } from '../metrics/observe.ts';
 import type { RefreshOutcome } from '../metrics/outcomes.ts';
@@ -68,7 +68,7 @@ export function makeRefresh(ports: RefreshPorts) {
       case 'issued':
       case 'repeated':
         if (answer.outcome === 'issued') ports.writeBehind.note(idsOf(identity), answer.state);
-        if (isOver) throw over(clock, 'invalid_token');
+        if (isOver) throw expiredError(clock, 'invalid_token');
         return {
           user: answer.user,
           createdAt: answer.createdAt,

@@ -15,8 +15,8 @@ interface RevokePorts {
   tokens: Pick<TokenStore, 'revoke' | 'revokeByCaller' | 'revokeMany'>;
   revocations: Pick<RevocationStore, 'settle'>;
   clock: Clock;
-  /** Resolves once this turn of the event loop has read all its requests. */
-  endOfTurn: () => Promise<void>;
+  /** Resolves once this tick of the event loop has read all its requests. */
+  endOfTick: () => Promise<void>;
   /** Resolves after some milliseconds. */
   pause: (ms: number) => Promise<unknown>;
   boundedQueue: BoundedQueues;
@@ -73,7 +73,7 @@ const RETRIED = 1000;
  * not refuse the logouts of others, nor one of a stolen token those that the owner asks for with another.
  */
 export function makeRevokeTokens(ports: RevokePorts) {
-  const { tokenStates, tokens, revocations, clock, endOfTurn, pause, boundedQueue } = ports;
+  const { tokenStates, tokens, revocations, clock, endOfTick, pause, boundedQueue } = ports;
   /** Requests that a commit has taken: they are not answered yet, or come back to the line. */
   let begun = 0;
   const takePlaces = makePlaces();
@@ -126,7 +126,7 @@ export function makeRevokeTokens(ports: RevokePorts) {
 
   async function commitAll(): Promise<void> {
     isCommitting = true;
-    await endOfTurn();
+    await endOfTick();
     while (line.size() > 0) {
       const batch = takeBatch(line);
       begun += batch.length;
@@ -199,8 +199,8 @@ export function makeRevokeTokens(ports: RevokePorts) {
   }
 
   async function settleAll(): Promise<void> {
-    // What finishes in this turn is settled together.
-    await endOfTurn();
+    // What finishes in this tick is settled together.
+    await endOfTick();
     while (unsettled.size() > 0) {
       // If it fails, the sweep settles them, as it does those that had no room.
       await revocations.settle(unsettled.takeAll()).catch(() => undefined);

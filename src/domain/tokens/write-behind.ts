@@ -32,16 +32,16 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock, bound
   const limits = { queue: 'write_behind', most: MAX_WRITES, patience: null } as const;
   const rotations: BoundedQueue<number, { key: TokenKey; state: SessionState }> = boundedQueue({
     ...limits,
-    beside: () => uses.size() + over.length,
+    beside: () => uses.size() + ended.length,
     makeRoom: () => uses.dropOldest(DROPPED) || rotations.dropOldest(DROPPED),
   });
   const uses: BoundedQueue<number, number> = boundedQueue({
     ...limits,
-    beside: () => rotations.size() + over.length,
+    beside: () => rotations.size() + ended.length,
     makeRoom: () => uses.dropOldest(DROPPED),
   });
   /** Sessions that were rotated here, and are revoked or purged on record: they must stay ended. */
-  let over: TokenKey[] = [];
+  let ended: TokenKey[] = [];
   let flushing: Promise<void> | null = null;
   /** When the oldest queued entry was added, and the oldest one being written; by Clock.monotonic. */
   let since: number | null = null;
@@ -62,7 +62,7 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock, bound
 
   async function writeRotations(): Promise<void> {
     await writeBatches(rotations, async (batch) => {
-      over.push(...(await writer.saveStates(batch.map(([, { key, state }]) => ({ ...key, state })))));
+      ended.push(...(await writer.saveStates(batch.map(([, { key, state }]) => ({ ...key, state })))));
     });
   }
 
@@ -71,9 +71,9 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock, bound
   }
 
   async function endOver(): Promise<void> {
-    await tokenStates.revokeAll(over);
-    await revocations.settle(over.map(({ tokenId }) => tokenId));
-    over = [];
+    await tokenStates.revokeAll(ended);
+    await revocations.settle(ended.map(({ tokenId }) => tokenId));
+    ended = [];
   }
 
   const size = () => rotations.size() + uses.size();

@@ -10,7 +10,7 @@ import { isInScope } from '../../domain/scopes.ts';
 import type { Bearer, Caller, Principal } from '../../domain/principal.ts';
 import type { ServiceTokens } from '../../domain/access-tokens/service-tokens.ts';
 import type { Verify } from '../../domain/access-tokens/verify.ts';
-import { over, type Clock } from '../../domain/clock.ts';
+import { expiredError, type Clock } from '../../domain/clock.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { TokenRefusal } from '../../domain/refusal-reasons.ts';
 import { bearerTokenOf } from '../bearer.ts';
@@ -128,7 +128,7 @@ function authenticate(
     }),
     preValidation: async (request) => {
       const bearer = bearerOf(request);
-      if (hasExpired(bearer, clock.now())) throw over(clock, 'invalid_token');
+      if (hasExpired(bearer, clock.now())) throw expiredError(clock, 'invalid_token');
       await admit(request, bearer);
     },
   });

@@ -8,7 +8,7 @@ export function makeStateWriter(prisma: PrismaClient): StateWriter {
     saveStates: (states) =>
       mapDatabaseErrors(async () => {
         const column = <Value>(read: (entry: (typeof states)[number]) => Value) => states.map(read);
-        const over = await prisma.$queryRaw<{ id: bigint; user_id: bigint }[]>`
+        const ended = await prisma.$queryRaw<{ id: bigint; user_id: bigint }[]>`
           WITH given AS (
             SELECT * FROM unnest(
               ${column(({ tokenId }) => BigInt(tokenId))}::bigint[],
@@ -35,7 +35,7 @@ export function makeStateWriter(prisma: PrismaClient): StateWriter {
           )
           SELECT given.id, given.user_id FROM given LEFT JOIN locked USING (id, user_id)
           WHERE locked.id IS NULL OR locked.revoked_at IS NOT NULL`;
-        return over.map(({ id, user_id: userId }) => ({ tokenId: Number(id), userId: Number(userId) }));
+        return ended.map(({ id, user_id: userId }) => ({ tokenId: Number(id), userId: Number(userId) }));
       }),
 
     saveUses: (uses) =>

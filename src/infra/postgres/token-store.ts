@@ -12,7 +12,7 @@ import type {
 import type { Lifetimes } from '../../domain/tokens/claims.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import { Prisma } from '../../generated/prisma/client.ts';
-import { makeBatch } from '../turn.ts';
+import { makeBatch } from '../tick.ts';
 import type { AccountTransaction } from './account-transaction.ts';
 import type { Postgres } from './client.ts';
 import { lockCaller, lockUser, requireActive } from './caller-lock.ts';

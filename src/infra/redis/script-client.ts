@@ -5,7 +5,7 @@ import type { Accepted, Known, Superseded, Unusable } from '../../domain/tokens/
 import type { Observe } from '../../telemetry/observe.ts';
 import type { StoreOperation } from '../../telemetry/outcomes.ts';
 import type { StoreError } from '../../telemetry/store-cause.ts';
-import { makeBatch } from '../turn.ts';
+import { makeBatch } from '../tick.ts';
 import { causeOf, failureOf, orUnavailable, unavailable } from './connection/errors.ts';
 import type { ConnectionEpoch, ReplayGate } from './connection/replay-gate.ts';
 import type {

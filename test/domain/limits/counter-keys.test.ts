@@ -63,8 +63,8 @@ test('every counter has the key that it had, so that both versions of a fleet co
 
   const origin = { fingerprints: ['home'], token: null, network: NETWORK };
   const known = { userId: 7, passwordVersion: 4, knownCallers: ['home'] };
-  const hashName = (name: string) => name;
-  const limitGuess = makeGuessingLimits({ limitAttempt, account: HOUR, network: HOUR, hashName });
+  const auditHash = (name: string) => name;
+  const limitGuess = makeGuessingLimits({ limitAttempt, account: HOUR, network: HOUR, auditHash });
   const failure = () => ({ event: 'password.reset_failed' }) as const;
   for (const account of [null, known])
     await limitGuess({ name: 'ada', account, origin, from: NO_REQUEST, failure }, done);

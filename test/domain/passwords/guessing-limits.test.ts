@@ -53,7 +53,7 @@ function limits({ account = TWO, network = TWO, away, fault }: Given = {}) {
     limitAttempt,
     account,
     network,
-    hashName: (name) => `hash of ${name}`,
+    auditHash: (name) => `hash of ${name}`,
   });
   const attempt = (guess: Partial<Guess>, answer: (earlier: number) => Promise<string>) =>
     limitGuess(

@@ -141,7 +141,7 @@ function aService({
     },
     clock,
     audit,
-    hashName: (name) => `#${name}`,
+    auditHash: (name) => `#${name}`,
   });
   const attempt = (request: Partial<Parameters<typeof logIn>[0]> = {}) =>
     logIn({

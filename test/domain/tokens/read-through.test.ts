@@ -33,7 +33,7 @@ async function anEmptiedStore() {
     tokens,
     revocations: tokens,
     clock,
-    endOfTurn: () => Promise.resolve(),
+    endOfTick: () => Promise.resolve(),
     pause: () => Promise.resolve(),
   });
   const good = { outcome: 'good', user, createdAt };

@@ -32,7 +32,7 @@ test('a sweep finishes a revocation whose tombstone could not be set', async (t)
     tokens,
     revocations,
     clock,
-    endOfTurn: () => Promise.resolve(),
+    endOfTick: () => Promise.resolve(),
     pause: () => Promise.resolve(),
   });
   await t.rejects(revoke(key.userId, key.tokenId), { code: 'unavailable' });

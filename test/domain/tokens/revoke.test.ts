@@ -54,7 +54,7 @@ async function aWorld(count = 1) {
       },
     },
     clock,
-    endOfTurn: () => new Promise<void>((resolve) => setImmediate(resolve)),
+    endOfTick: () => new Promise<void>((resolve) => setImmediate(resolve)),
     pause: (ms: number) => {
       clock.pass(ms);
       return Promise.resolve();
@@ -122,8 +122,8 @@ test('what arrives during a commit shares the next one, and its tombstones', asy
   const ending = keys.slice(0, 3).map(({ tokenId }) => revoke(1, tokenId));
   await commit.reached;
   ending.push(...keys.slice(3).map(({ tokenId }) => revoke(1, tokenId)));
-  await ports.endOfTurn();
-  await ports.endOfTurn();
+  await ports.endOfTick();
+  await ports.endOfTick();
   t.strictSame(asked, ['commit'], 'one commit at a time');
   commit.go();
   t.strictSame(new Set(await Promise.all(ending)), new Set([true]));
@@ -304,12 +304,12 @@ async function aHangingWorld() {
   const send = async (count: number) => {
     for (let i = 0; i < count; i++)
       void revoke(++sent, sent).catch((error: unknown) => answers.push((error as AuthError).code));
-    await world.ports.endOfTurn();
+    await world.ports.endOfTick();
   };
   /** Lets the commit time out. */
   const timeOut = async () => {
     fail(new AuthError('unavailable'));
-    await world.ports.endOfTurn();
+    await world.ports.endOfTick();
   };
   return { ...world, commits, revoke, revokeByCaller, answers, send, timeOut };
 }
@@ -359,7 +359,7 @@ test('a token and an account have their share of the open requests, and a servic
         if ((error as AuthError).code === 'unavailable') failed++;
         else refusals.push(error);
       });
-    await ports.endOfTurn();
+    await ports.endOfTick();
     for (const refusal of refusals) t.match(refusal, { code: 'rate_limited', reason: 'lane', retryAfter: 1 });
     return refusals.length;
   };
@@ -388,7 +388,7 @@ test('a full queue keeps the place of a request whose row is held', async (t) =>
     },
   });
   const waiting = revoke(1, held.tokenId);
-  await ports.endOfTurn();
+  await ports.endOfTick();
   const others = Array.from({ length: 5000 }, () => revoke(1, free.tokenId, undefined, undefined, 'service'));
   wake();
   const outcomes = await Promise.allSettled(others);

@@ -1,5 +1,5 @@
 import { Cluster, Redis, type RedisOptions as ClientOptions } from 'ioredis';
-import { atEndOfTurn } from '../../turn.ts';
+import { atEndOfTick } from '../../tick.ts';
 import type { RedisServer } from './redis-url.ts';
 import { defineScripts, type ScriptedCluster, type ScriptedRedis } from './scripts.ts';
 
@@ -117,7 +117,7 @@ class LastingRedis extends Redis {
     const stream = this.stream as Redis['stream'] | undefined;
     if (stream?.writableCorked === 0) {
       stream.cork();
-      atEndOfTurn(() => {
+      atEndOfTick(() => {
         stream.uncork();
       });
     }

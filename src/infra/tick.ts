@@ -1,10 +1,10 @@
 const tasks: (() => void)[] = [];
 
 /**
- * Runs a task once this turn of the event loop has read all its sockets. A task that another one adds runs in the same
- * turn, after the others.
+ * Runs a task once this tick of the event loop has read all its sockets. A task that another one adds runs in the same
+ * tick, after the others.
  */
-export function atEndOfTurn(task: () => void): void {
+export function atEndOfTick(task: () => void): void {
   if (tasks.push(task) === 1) setImmediate(runAll);
 }
 
@@ -62,6 +62,6 @@ export function makeBatch<Item, Result>({
     new Promise((resolve, reject) => {
       const count = waiting.push({ item, resolve, reject });
       if (count >= limit()) void flush();
-      else if (count === 1) atEndOfTurn(() => void flush());
+      else if (count === 1) atEndOfTick(() => void flush());
     });
 }

@@ -1,30 +1,30 @@
 import { spawnSync } from 'node:child_process';
 import { test } from 'tap';
-import { atEndOfTurn, makeBatch } from '../../src/infra/turn.ts';
+import { atEndOfTick, makeBatch } from '../../src/infra/tick.ts';
 
 test('tasks run in order at the end of the turn, with those that they add', async (t) => {
   const seen: string[] = [];
-  atEndOfTurn(() => {
+  atEndOfTick(() => {
     seen.push('first');
-    atEndOfTurn(() => seen.push('added'));
+    atEndOfTick(() => seen.push('added'));
   });
-  atEndOfTurn(() => seen.push('second'));
+  atEndOfTick(() => seen.push('second'));
   t.strictSame(seen, []);
   await new Promise((resolve) => setImmediate(resolve));
   t.strictSame(seen, ['first', 'second', 'added']);
 });
 
 test('a task that throws stops no other one', (t) => {
-  const file = new URL('../../src/infra/turn.js', import.meta.url).href;
+  const file = new URL('../../src/infra/tick.js', import.meta.url).href;
   const script = `
-    import { atEndOfTurn } from '${file}';
+    import { atEndOfTick } from '${file}';
     process.on('uncaughtException', () => console.log('thrown'));
-    atEndOfTurn(() => { throw new Error(); });
-    atEndOfTurn(() => {
+    atEndOfTick(() => { throw new Error(); });
+    atEndOfTick(() => {
       console.log('second');
-      atEndOfTurn(() => console.log('added'));
+      atEndOfTick(() => console.log('added'));
     });
-    setTimeout(() => atEndOfTurn(() => console.log('later')), 10);
+    setTimeout(() => atEndOfTick(() => console.log('later')), 10);
   `;
   const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
   t.equal(stdout, 'thrown\nsecond\nadded\nlater\n');
