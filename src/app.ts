@@ -175,14 +175,14 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const codec = await makeTokenCodec(keyRing, { config, observe, clock });
   const credentials = makeServiceCredentials({ services: useCases.services, codec, issuer: config.ISSUER });
   await app.register(authenticate, {
+    ...useCases,
     codec,
-    verify: useCases.verify,
-    serviceTokens: useCases.serviceTokens,
     clock,
     service: makeServiceHooks(credentials, useCases.services),
   });
 
   const networkOf = makeNetworkOf(config);
+  const callerFingerprints = makeCallerFingerprints(callerHashes);
   const deps = {
     ...useCases,
     config,
@@ -194,11 +194,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     tokenPairResponse: makeTokenPairResponse(codec, config),
     callerFingerprint: makeCallerFingerprint(callerHashes, warnOfRelay),
     networkOf,
-    guessOriginOf: makeGuessOriginOf({
-      codec,
-      callerFingerprints: makeCallerFingerprints(callerHashes),
-      networkOf,
-    }),
+    guessOriginOf: makeGuessOriginOf({ codec, callerFingerprints, networkOf }),
     noteLogin: makeHiddenCallers(config.RATE_LIMIT_ALLOW),
   };
   if (config.DOCS_ENABLED) await app.register(openapi);
