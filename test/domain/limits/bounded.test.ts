@@ -22,7 +22,7 @@ const OTHERS: Record<string, string> = {
   'services/directory.ts listeners': 'made at the start',
   'services/directory.ts services': 'registered services',
   'tokens/revoke.ts taken': 'MAX_REVOCATIONS: of each account and token with an open request',
-  'tokens/write-behind.ts over': 'MAX_WRITES: it counts beside what waits',
+  'tokens/write-behind.ts ended': 'MAX_WRITES: it counts beside what waits',
   'users/new-names.ts skeletons': 'RESERVED_USERNAMES',
 };
 
