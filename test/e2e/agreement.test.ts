@@ -14,6 +14,7 @@ import { aRegisteredService, basic } from '../support/registered-service.ts';
 import { ready, startService, type Service } from '../support/service.ts';
 import { sql } from '../support/sql.ts';
 import { until } from '../support/until.ts';
+import '../support/watch-leaks.ts';
 
 const skip = { skip: redisMissing };
 
