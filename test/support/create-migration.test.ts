@@ -74,9 +74,7 @@ test('a migration limits its waits, changes no rows, and leaves its transaction 
     t.match(faultsOf(limited + change), [/^changes rows/], change);
   t.match(faultsOf(`${limited}COMMIT;`), [/^ends the transaction/]);
   t.same(faultsOf('CREATE INDEX CONCURRENTLY "one" ON "users"("id");'), []);
-  t.match(faultsOf('DROP INDEX "one"; CREATE INDEX CONCURRENTLY "one" ON "users"("id");'), [
-    /^has more than one/,
-  ]);
+  t.match(faultsOf('SELECT 1; CREATE INDEX CONCURRENTLY "one" ON "users"("id");'), [/^has more than one/]);
 
   const folder = migrations(t, shipped.length);
   mkdirSync(join(folder, '29990101000000_change'));
