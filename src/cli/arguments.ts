@@ -7,7 +7,7 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
 
   migrate                             apply the migrations that DATABASE_URL lacks
   migrate --wait SECONDS              wait this long for a database that is not up yet, or for what is in the way (120)
-  migrate --resolve-rolled-back NAME  run a migration again that failed, once its cause is gone
+  migrate --resolve-rolled-back NAME  run a migration again whose end 1.0.0 did not learn
   migrate --resolve-applied NAME      count a migration as applied that failed and was done by hand
   doctor                              check configuration, stores, clocks and keys, and say what to do
   explain < FILE                      say why the token in FILE is good or refused, and what to do

@@ -174,5 +174,9 @@ async function checkMigrations(postgres: Postgres, config: Config): Promise<Find
       ...(await checkInstallation(config, postgres)),
     ];
   const found = `${missing.length} are missing, from ${missing[0] ?? ''} on: replicas of this version do not become ready`;
-  return [fail('migrations', found, 'run `npm run migrate`, or `latchkey migrate`')];
+  return [
+    fail('migrations', found, 'run `npm run migrate`, or `latchkey migrate`'),
+    // Before an upgrade, each replica is asked for these.
+    ...(await checkInstallation(config, postgres)),
+  ];
 }

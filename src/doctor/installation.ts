@@ -16,17 +16,22 @@ import {
   type Facts,
 } from '../infra/installation/facts.ts';
 import { makeInstallationRecord } from '../infra/installation/record.ts';
-import { makeKeyRegistry } from '../infra/postgres/key-registry.ts';
+import { keysInUse } from '../infra/postgres/key-registry.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { fail, ok, warn, type Finding } from './finding.ts';
 
-/** Compares this replica's settings and keys with what the replicas have recorded. Writes nothing. */
+/**
+ * Compares this replica's settings and keys with what the replicas have recorded, also before an upgrade from 1.0.0,
+ * which records only the keys for access tokens. Writes nothing.
+ */
 export async function checkInstallation(
   config: Config,
-  { prisma }: Pick<Postgres, 'prisma'>,
+  { prisma, pool }: Pick<Postgres, 'prisma' | 'pool'>,
 ): Promise<Finding[]> {
-  const facts = await makeInstallationRecord(prisma).read();
-  const inUse = await makeKeyRegistry(prisma, config.KEY_PUBLISH_LEAD).inUse();
+  const tables = `SELECT to_regclass('signing_keys') IS NOT NULL AS keys, to_regclass('installation') IS NOT NULL AS facts`;
+  const [has] = (await pool.query<{ keys: boolean; facts: boolean }>(tables)).rows;
+  const facts = has?.facts ? await makeInstallationRecord(prisma).read() : new Map();
+  const inUse = has?.keys ? await keysInUse(prisma, has.facts) : [];
   const held = heldKids(config);
   return [
     ...judgeSettings(config, facts),

@@ -4,6 +4,7 @@ import type { PostgresFacts } from '../../src/infra/postgres/inspect.ts';
 import { migrate } from '../../src/infra/postgres/migrate.ts';
 import { clockAhead } from '../support/faketime.ts';
 import { aConfig, byCheck, runDoctor } from '../support/doctor.ts';
+import { LAST_OF_FIRST, migrationsUntil } from '../support/migrations.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
 import { sql } from '../support/sql.ts';
 import { toolsMissing } from '../support/tools.ts';
@@ -86,6 +87,19 @@ test('settings and keys are compared with those of the replicas', async (t) => {
   });
   t.match(await findings({ ISSUER: 'https://a.example', SESSION_MAX_AGE: '60' }), {
     'settings of the installation': [{ state: 'ok', found: /as recorded$/ }],
+  });
+});
+
+test('before an upgrade, the settings and keys are shown over the schema of 1.0.0', async (t) => {
+  const { url, findings } = await aDatabase(t, { migrated: false });
+  await migrate(url, { folder: migrationsUntil(t, LAST_OF_FIRST) });
+  await sql(url, `INSERT INTO signing_keys (kid, published_at, signed_at) VALUES ('theirs', now(), now())`);
+  t.match(await findings({ ISSUER: 'https://a.example' }), {
+    migrations: [{ state: 'fail', found: /are missing/ }],
+    'settings of the installation': [
+      { state: 'ok', found: /^ISSUER https:\/\/a\.example, .*not recorded yet/ },
+    ],
+    'used keys': [{ state: 'fail', found: /theirs/ }],
   });
 });
 

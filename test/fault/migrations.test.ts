@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,13 +8,12 @@ import pg from 'pg';
 import { test, type Test } from 'tap';
 import { ORDERED_BY_LIBRARY } from '../../src/infra/postgres/inspect.ts';
 import { migrate } from '../../src/infra/postgres/migrate.ts';
-import { migrationNames, shippedMigrations } from '../../src/infra/postgres/migration-files.ts';
 import { anAccount } from '../support/client.ts';
 import { bareEnvironment } from '../support/environment.ts';
 import { buildFirstRelease } from './first-release.ts';
-import { testFolder } from '../support/folder.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { listen } from '../support/listen.ts';
+import { LAST_OF_FIRST, migrationsUntil } from '../support/migrations.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
 import { launchOf, readyService } from '../support/service.ts';
 import { sql } from '../support/sql.ts';
@@ -25,14 +24,6 @@ const CLI = new URL('../../src/cli.js', import.meta.url).pathname;
 /** The last file that only builds indexes, and the first that needs its table for itself. */
 const LAST_INDEX = '20261126200400_known_device_index';
 const SWAP = '20261126200500_users_collation';
-
-/** The migrations up to one of them, in a folder that a test may add to. */
-function migrationsUntil(t: Test, last: string): string {
-  const folder = testFolder(t);
-  for (const name of migrationNames(shippedMigrations()).filter((name) => name <= last))
-    cpSync(join(shippedMigrations(), name), join(folder, name), { recursive: true });
-  return folder;
-}
 
 /** What pg_dump holds until it has finished: a snapshot, and every table against changes of its columns. */
 async function beginDump(t: Test, url: string): Promise<{ end: () => Promise<void> }> {
@@ -85,7 +76,7 @@ function migrating(t: Test, DATABASE_URL: string, wait: string) {
 
 test('`migrate` beside `pg_dump` waits for it, and leaves nothing for an operator to settle', async (t) => {
   const { url } = await testDatabase(t, { migrated: false });
-  await migrate(url, { folder: migrationsUntil(t, '20261126060000_user_enabled_at') });
+  await migrate(url, { folder: migrationsUntil(t, LAST_OF_FIRST) });
   await sql(url, FILL, [1000]);
   const logins = watchLogins(t, url);
 
@@ -200,7 +191,7 @@ test('1.0.0 logs in and signs up while its indexes change their order', { timeou
   // Before 15, a database cannot be of ICU. The server's own order then does.
   const { url: DATABASE_URL } =
     version < 150_000 ? { url } : await testDatabase(t, { migrated: false, icu: true });
-  await migrate(DATABASE_URL, { folder: migrationsUntil(t, '20261126060000_user_enabled_at') });
+  await migrate(DATABASE_URL, { folder: migrationsUntil(t, LAST_OF_FIRST) });
   await sql(DATABASE_URL, FILL, [100_000]);
   await sql(DATABASE_URL, `INSERT INTO known_devices SELECT id, md5(id::text), now() FROM users`);
   await sql(DATABASE_URL, `INSERT INTO reserved_names SELECT md5(id::text), now() FROM users`);

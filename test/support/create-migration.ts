@@ -24,12 +24,24 @@ export function faultsOf(sql: string): string[] {
     .replaceAll(/'(?:[^']|'')*'/g, "''")
     .split(';')
     .map((statement) => statement.trim().toUpperCase());
+  const created = statements.map(
+    (statement) => /^CREATE TABLE (?:IF NOT EXISTS )?"?(\w+)/.exec(statement)?.[1],
+  );
+  const waiting = statements.some(
+    (statement) =>
+      !/^\w+(?: UNIQUE)? INDEX CONCURRENTLY\b/.test(statement) &&
+      (/^(ALTER|DROP|ANALYZE|LOCK|REINDEX)\b/.test(statement) ||
+        (statement.startsWith('CREATE') &&
+          [...statement.matchAll(/\b(?:ON(?! (?:DELETE|UPDATE)\b)|REFERENCES)\s+"?(\w+)/g)].some(
+            ([, table]) => !created.includes(table),
+          ))),
+  );
   const starting = (pattern: RegExp) => statements.some((statement) => pattern.test(statement));
   return [
-    ...(starting(/^ALTER TABLE\b/) && !statements[0]?.startsWith('SET LOCAL LOCK_TIMEOUT')
-      ? [`alters a table, and does not begin with ${LIMIT.trim()}`]
+    ...(waiting && !statements[0]?.startsWith('SET LOCAL LOCK_TIMEOUT')
+      ? [`waits for a table that is in use, and does not begin with ${LIMIT.trim()}`]
       : []),
-    ...(starting(/^(UPDATE|DELETE|MERGE|TRUNCATE|DO|WITH)\b/)
+    ...(starting(/^(INSERT|UPDATE|DELETE|MERGE|TRUNCATE|DO|WITH)\b/)
       ? [
           'changes rows, and keeps all of them locked until its end: change them in pages (src/infra/postgres/migrate.ts)',
         ]

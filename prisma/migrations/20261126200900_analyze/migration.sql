@@ -1,3 +1,5 @@
+SET LOCAL lock_timeout = '2s';
+
 -- What the planner knew of these columns went with their old type.
 ANALYZE "users"("username", "username_skeleton", "email");
 ANALYZE "reserved_names";

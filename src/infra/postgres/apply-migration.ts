@@ -1,17 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import {
-  describe,
-  isRefusal,
-  MigrationError,
-  PassingFailure,
-  passingOf,
-  reasonOf,
-} from './migration-error.ts';
+import { MigrationError, PassingFailure, passingOf, reasonOf } from './migration-error.ts';
 import {
   isFinished,
   recordApplied,
   recordEnd,
-  recordFailure,
+  recordRolledBack,
   recordStart,
   type Migration,
   type MigrationRecord,
@@ -29,10 +23,17 @@ const CONCURRENTLY =
 const ENTER = `${BEGIN}; SET LOCAL lock_timeout = '2s';
   LOCK TABLE _prisma_migrations IN SHARE ROW EXCLUSIVE MODE; SET LOCAL lock_timeout TO DEFAULT`;
 
+/** Whether the index is there and complete, as of a build that may still run on a connection that was lost. */
+const STATE = `SELECT indisvalid AS "isValid", EXISTS (
+    SELECT FROM pg_stat_progress_create_index WHERE index_relid = indexrelid) AS "isBuilt"
+  FROM pg_index WHERE indexrelid = to_regclass(quote_ident($1))`;
+
+/** Milliseconds between two looks at a build that runs elsewhere. */
+const BUILD_POLL = 500;
+
 /**
  * Applies a migration, or what an earlier run has left of it.
- * @throws PassingFailure, with nothing left that a retry cannot go on from; MigrationError, with a record that stops
- * later runs until an operator has settled it
+ * @throws PassingFailure, MigrationError: with nothing left that the next run cannot go on from
  */
 export async function applyMigration(client: pg.Client, migration: Migration, isRepeated: boolean) {
   const concurrent = concurrentIndex(migration.sql);
@@ -41,12 +42,12 @@ export async function applyMigration(client: pg.Client, migration: Migration, is
 }
 
 /**
- * Whether the next run may repeat what a record says was started. 1.0.0 ran a file in one transaction, so what was
- * refused has left nothing; it recorded a start apart from it, so without an answer nobody knows whether the file was
- * applied. An index shows how far it got.
+ * Whether the next run may repeat what a record says was started. 1.0.0 ran a file in one transaction, so what the
+ * database refused has left nothing; it recorded a start apart from it, so without an answer nobody knows whether the
+ * file was applied. An index shows how far it got.
  */
 export function mayRepeat({ logs }: MigrationRecord, sql: string): boolean {
-  return logs === null ? concurrentIndex(sql) !== null : isRefusal(logs);
+  return logs !== null || concurrentIndex(sql) !== null;
 }
 
 /** The file and its record are one transaction. */
@@ -64,10 +65,7 @@ async function applyInTransaction(client: pg.Client, migration: Migration): Prom
     await client.query('COMMIT');
   } catch (error) {
     await client.query('ROLLBACK').catch(() => undefined);
-    const failure = failureOf(migration, error);
-    if (!(failure instanceof PassingFailure))
-      await recordStart(client, migration, logsOf(error)).catch(() => undefined);
-    throw failure;
+    throw failureOf(migration, error);
   }
 }
 
@@ -78,21 +76,34 @@ async function applyAlone(
   isRepeated: boolean,
 ): Promise<void> {
   const isCreated = verb.startsWith('CREATE');
-  const query = `SELECT indisvalid AS "isValid" FROM pg_index WHERE indexrelid = to_regclass(quote_ident($1))`;
-  const [found] = (await client.query<{ isValid: boolean }>(query, [index])).rows;
-  if (isRepeated && (isCreated ? found?.isValid === true : found === undefined)) {
-    await recordApplied(client, migration);
-    return;
-  }
-  let id: string | undefined;
+  const read = async () =>
+    (await client.query<{ isValid: boolean; isBuilt: boolean }>(STATE, [index])).rows.at(0);
+  const isDone = async () => {
+    const found = await read();
+    return isCreated ? found?.isValid === true : found === undefined;
+  };
   try {
-    if (isCreated && found?.isValid === false) await client.query(`DROP INDEX CONCURRENTLY "${index}"`);
-    id = await recordStart(client, migration);
+    // To drop it now would end that build, by a deadlock.
+    while ((await read())?.isBuilt === true) await sleep(BUILD_POLL);
+    if (await isFinished(client, migration.name)) return;
+    if (isRepeated && (await isDone())) {
+      await recordApplied(client, migration);
+      return;
+    }
+    if (isCreated && (await read())?.isValid === false)
+      await client.query(`DROP INDEX CONCURRENTLY "${index}"`);
+    const id = await recordStart(client, migration);
     await client.query(migration.sql);
     await recordEnd(client, id);
   } catch (error) {
-    const logs = logsOf(error);
-    if (id !== undefined && logs !== '') await recordFailure(client, id, logs).catch(() => undefined);
+    if (passingOf(error) === null) {
+      // The other run has built it in between.
+      if (isRepeated && (await isDone())) {
+        await recordApplied(client, migration);
+        return;
+      }
+      await recordRolledBack(client, migration.name);
+    }
     throw failureOf(migration, error);
   }
 }
@@ -103,33 +114,34 @@ function concurrentIndex(sql: string): { verb: string; index: string } | null {
   return verb === undefined || index === undefined ? null : { verb: verb.toUpperCase(), index };
 }
 
-/** '' if the database said nothing: the connection was lost. */
-function logsOf(error: unknown): string {
-  const { code } = error as { code?: unknown };
-  if (!(error instanceof Error) || typeof code !== 'string' || passingOf(error) === 'away') return '';
-  return describe({ message: error.message, code });
-}
-
 function failureOf({ name }: Migration, error: unknown): MigrationError {
+  const { code = '' } = error as { code?: string };
+  const said = `${reasonOf(error)} (${code})`;
   const passing = passingOf(error);
-  if (passing === null) return new MigrationError(explain({ name, logs: logsOf(error) }, reasonOf(error)));
+  if (passing === null)
+    return new MigrationError(
+      [
+        `the migration ${name} failed, so nothing more is applied.`,
+        `The database said:\n${said}`,
+        'Fix the cause, and run `latchkey migrate` again. If you have done its work by hand instead, record that:',
+        `  npx latchkey migrate --resolve-applied ${name}`,
+      ].join('\n'),
+    );
   return new PassingFailure(
     passing,
     passing === 'away'
       ? `the connection was lost during the migration ${name}: ${reasonOf(error)}. \`latchkey migrate\` goes on from there`
-      : `other transactions were in the way of the migration ${name}: ${logsOf(error)}. ` +
+      : `other transactions were in the way of the migration ${name}: ${said}. ` +
           '`latchkey migrate` tries it again, so there is nothing to settle: let them end, such as a pg_dump or a report, or end them',
   );
 }
 
-/** @param reason the driver's error, if the database sent none. */
-export function explain({ name, logs }: Pick<MigrationRecord, 'name' | 'logs'>, reason?: string): string {
-  const connectionLost = `The connection ended before the database reported a cause${reason === undefined ? '' : `: ${reason}`}.`;
+/** Of a migration of which 1.0.0 did not learn the end. */
+export function explainUnknown(name: string): string {
   return [
-    `the migration ${name} failed, so nothing more is applied.`,
-    logs ? `The database said:\n${logs.trim()}` : connectionLost,
-    'Fix the cause, then record how the migration was resolved:',
+    `the migration ${name} was started, so nothing more is applied.`,
+    'The connection ended before the database reported whether it was. Look, and record it:',
     `  npx latchkey migrate --resolve-rolled-back ${name}   to run it again`,
-    `  npx latchkey migrate --resolve-applied ${name}       if you have completed it by hand`,
+    `  npx latchkey migrate --resolve-applied ${name}       if its work is done`,
   ].join('\n');
 }

@@ -1,6 +1,6 @@
 import { LATE, SIGNED_INTERVAL } from '../../domain/access-tokens/key-lifecycle.ts';
 import type { KeyInUse, KeyNotes, KeyRegistry } from '../../domain/access-tokens/ports.ts';
-import type { PrismaClient } from '../../generated/prisma/client.ts';
+import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';
 
 interface Row {
@@ -91,17 +91,21 @@ export function makeKeyRegistry(prisma: PrismaClient, lead: number): KeyRegistry
     return now.filter(({ isActive }) => isActive).map(({ kid }) => kid);
   }
 
-  const inUse = () =>
-    prisma.$queryRaw<KeyInUse[]>`
-      SELECT kid,
-        CASE WHEN signs_since IS NULL AND published_at IS NULL THEN 'refresh' ELSE 'signing' END AS kind
-      FROM signing_keys
-      WHERE signed_at > statement_timestamp() - ${LATE} * interval '1 millisecond'
-        AND NOT EXISTS (SELECT FROM installation WHERE name = ${RETIRED} || kid)
-      ORDER BY kid`;
-
   return {
     note: (notes) => mapDatabaseErrors(() => note(notes)),
-    inUse: () => mapDatabaseErrors(inUse),
+    inUse: () => mapDatabaseErrors(() => keysInUse(prisma)),
   };
+}
+
+/** @param isUpgraded whether there is a table `installation`, which is not in the schema of 1.0.0. */
+export function keysInUse(prisma: PrismaClient, isUpgraded = true): Promise<KeyInUse[]> {
+  const kept = isUpgraded
+    ? Prisma.sql`AND NOT EXISTS (SELECT FROM installation WHERE name = ${RETIRED} || kid)`
+    : Prisma.empty;
+  return prisma.$queryRaw<KeyInUse[]>`
+    SELECT kid,
+      CASE WHEN signs_since IS NULL AND published_at IS NULL THEN 'refresh' ELSE 'signing' END AS kind
+    FROM signing_keys
+    WHERE signed_at > statement_timestamp() - ${LATE} * interval '1 millisecond' ${kept}
+    ORDER BY kid`;
 }

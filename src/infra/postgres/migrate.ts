@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { fillAddressKeys, type Unkeyed } from './address-keys.ts';
-import { applyMigration, explain, mayRepeat } from './apply-migration.ts';
+import { applyMigration, explainUnknown, mayRepeat } from './apply-migration.ts';
 import { MigrationError, MigrationStopped } from './migration-error.ts';
 import { readMigrations, shippedMigrations, type MigrationFile } from './migration-files.ts';
 import {
@@ -22,11 +22,14 @@ const HAS_KEYS = `SELECT FROM pg_attribute
 /** Which rows change before a file: in pages, because a file would lock all of them until its end. */
 const PAGED: Readonly<Record<string, Unkeyed>> = { '20261126220200_user_email_key_index': 'all' };
 
+/** For as long, a row that somebody holds keeps the other rows of its page from their users. */
+const KEYS_LOCK_TIMEOUT = '500ms';
+
 interface MigrateOptions extends WaitOptions {
   folder?: string;
 }
 
-/** How an operator resolved a migration that failed. */
+/** How an operator resolved a migration that failed, or that 1.0.0 has left open. */
 export type Resolution = 'rolled-back' | 'applied';
 
 /**
@@ -34,8 +37,8 @@ export type Resolution = 'rolled-back' | 'applied';
  * run this at once: one applies, the others wait and find nothing to do.
  * @returns the names it applied, the names of applied migrations whose file has changed since, and how many addresses
  * got the form in which they are compared
- * @throws MigrationError: stopped, no connection, a failed migration (earlier or now), or a timeout waiting for the
- * lock
+ * @throws MigrationError: stopped, no connection, a migration that failed or that 1.0.0 has left open, or a timeout
+ * waiting for the lock
  */
 export async function migrate(
   databaseUrl: string,
@@ -45,23 +48,28 @@ export async function migrate(
   let attempted: string | undefined;
   let keyed = 0;
   const keyRows = async (client: pg.Client, which?: Unkeyed) => {
+    await client.query(`SET lock_timeout = '${KEYS_LOCK_TIMEOUT}'`);
     keyed += await fillAddressKeys(
       async <Row extends Record<string, unknown>>(sql: string, values: unknown[]) =>
         (await client.query<Row>(sql, values)).rows,
       which,
     );
+    await client.query('SET lock_timeout = 0');
   };
   try {
-    return await exclusively(databaseUrl, waitOptions, async (client) => {
+    return await exclusively(databaseUrl, waitOptions, async (client, advance) => {
       const records = (await readRecords(client)) ?? (await createTable(client));
       const migrations = readMigrations(folder);
-      const started = records.filter(({ finished, rolledBack }) => !finished && !rolledBack);
-      for (const record of started) {
-        const { sql = '' } = migrations.find(({ name }) => name === record.name) ?? {};
-        if (!mayRepeat(record, sql)) throw new MigrationError(explain(record));
-      }
       const done = records.filter(({ finished, rolledBack }) => finished && !rolledBack);
       const recorded = new Map(done.map((record) => [record.name, record]));
+      // Two runs may have built one index, and only one of them has recorded its end.
+      const started = records.filter(
+        ({ name, finished, rolledBack }) => !finished && !rolledBack && !recorded.has(name),
+      );
+      for (const record of started) {
+        const { sql = '' } = migrations.find(({ name }) => name === record.name) ?? {};
+        if (!mayRepeat(record, sql)) throw new MigrationError(explainUnknown(record.name));
+      }
       // The answer to its COMMIT was lost.
       if (attempted !== undefined && recorded.has(attempted) && !applied.includes(attempted))
         applied.push(attempted);
@@ -76,6 +84,7 @@ export async function migrate(
           started.some(({ name }) => name === migration.name),
         );
         applied.push(migration.name);
+        advance();
       }
       // Not part of a migration: SQL cannot compute it, and replicas of 1.0.0 may still add such rows.
       if ((await client.query(HAS_KEYS)).rowCount === 1) await keyRows(client);
@@ -90,9 +99,9 @@ export async function migrate(
 }
 
 /**
- * Records how an operator resolved the failed migration `name`: after 'rolled-back' the next `migrate` runs it again,
- * and 'applied' marks it as done.
- * @throws MigrationError if it did not fail, is unknown, or the database cannot be reached
+ * Records how an operator resolved the migration `name`: after 'rolled-back' the next `migrate` runs it again, and
+ * 'applied' marks it as done. A failure leaves no record, so the next one that is missing may be done by hand.
+ * @throws MigrationError if there is nothing to resolve, it is unknown, or the database cannot be reached
  */
 export async function resolveMigration(
   databaseUrl: string,
@@ -100,13 +109,21 @@ export async function resolveMigration(
   resolution: Resolution,
   { folder = shippedMigrations(), ca }: { folder?: string; ca?: string | undefined } = {},
 ): Promise<void> {
-  const migration = readMigrations(folder).find((one) => one.name === name);
+  const migrations = readMigrations(folder);
+  const migration = migrations.find((one) => one.name === name);
   if (!migration) throw new MigrationError(`there is no migration ${name}`);
   const completed = complete(migration);
   await exclusively(databaseUrl, { ca }, async (client) => {
-    const records = (await readRecords(client))?.filter((record) => record.name === name) ?? [];
-    const isApplied = records.some(({ finished, rolledBack }) => finished && !rolledBack);
-    if (records.length === 0 || isApplied) throw new MigrationError(`${name} has not failed here`);
+    const records = (await readRecords(client)) ?? [];
+    const done = new Set(
+      records.filter(({ finished, rolledBack }) => finished && !rolledBack).map((record) => record.name),
+    );
+    const isNext =
+      resolution === 'applied' &&
+      done.size > 0 &&
+      migrations.find((one) => !done.has(one.name)) === migration;
+    if (done.has(name) || !(isNext || records.some((record) => record.name === name)))
+      throw new MigrationError(`${name} has not failed here`);
     if (resolution === 'rolled-back') await recordRolledBack(client, name);
     else await recordApplied(client, completed);
   });

@@ -35,20 +35,12 @@ const AWAY = /^(E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_
 /** lock_not_available, deadlock_detected. */
 const REFUSED = ['55P03', '40P01'];
 
-/** What `describe` has written of such a refusal. */
-const REFUSAL = new RegExp(`\\((${REFUSED.join('|')})\\)$`);
-
 /** @returns null if a retry cannot help: the server refused us for good, or the statement is wrong. */
 export function passingOf(error: unknown): Passing | null {
   if (error instanceof AggregateError && error.errors.length > 0)
     return error.errors.some(isAway) ? 'away' : null;
   if (error instanceof Error && 'code' in error && REFUSED.includes(String(error.code))) return 'refused';
   return isAway(error) ? 'away' : null;
-}
-
-/** Whether what the database said, as `describe` writes it, passes by itself. */
-export function isRefusal(logs: string): boolean {
-  return REFUSAL.test(logs.trim());
 }
 
 function isAway(error: unknown): boolean {
@@ -66,9 +58,4 @@ export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
   return error.message === '' ? code : error.message;
-}
-
-/** What the database said, with its SQLSTATE: the text of a record. */
-export function describe({ message, code = '' }: { message: string; code?: string | undefined }): string {
-  return `${message} (${code})`;
 }

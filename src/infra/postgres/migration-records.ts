@@ -25,11 +25,10 @@ const ROLL_BACK = `UPDATE _prisma_migrations SET rolled_back_at = now()
   WHERE migration_name = $1 AND finished_at IS NULL AND rolled_back_at IS NULL`;
 /** What an earlier run has left counts as rolled back. One statement, so that a lost connection cannot halve it. */
 const INSTEAD = `WITH failed AS (${ROLL_BACK}) INSERT INTO _prisma_migrations`;
-const START = `${INSTEAD} (migration_name, id, checksum, logs, started_at)
-  VALUES ($1, $2, $3, $4, clock_timestamp())`;
+const START = `${INSTEAD} (migration_name, id, checksum, started_at)
+  VALUES ($1, $2, $3, clock_timestamp())`;
 const FINISH = `UPDATE _prisma_migrations
   SET finished_at = clock_timestamp(), applied_steps_count = applied_steps_count + 1 WHERE id = $1`;
-const FAIL = 'UPDATE _prisma_migrations SET logs = $2 WHERE id = $1';
 const SETTLE = `${INSTEAD} (migration_name, id, checksum, logs, finished_at) VALUES ($1, $2, $3, '', now())`;
 
 export type Migration = { name: string; sql: string };
@@ -61,22 +60,15 @@ export async function createTable(client: pg.Client): Promise<[]> {
   return [];
 }
 
-/**
- * Records the start of a migration, or its failure.
- * @returns the record's id
- */
-export async function recordStart(client: pg.Client, { name, sql }: Migration, logs = ''): Promise<string> {
+/** @returns the record's id. */
+export async function recordStart(client: pg.Client, { name, sql }: Migration): Promise<string> {
   const id = randomUUID();
-  await client.query(START, [name, id, checksumOf(sql), logs === '' ? null : logs]);
+  await client.query(START, [name, id, checksumOf(sql)]);
   return id;
 }
 
 export async function recordEnd(client: pg.Client, id: string): Promise<void> {
   await client.query(FINISH, [id]);
-}
-
-export async function recordFailure(client: pg.Client, id: string, logs: string): Promise<void> {
-  await client.query(FAIL, [id, logs]);
 }
 
 /** Records that what was started is applied. */

@@ -17,25 +17,31 @@ const LOCK_RETRY = 150;
 /** Timeout of one connection attempt, in milliseconds. */
 const CONNECT_TIMEOUT = 10_000;
 
+/** One connection holds the lock and says nothing while the other one builds an index, and a firewall may forget both. */
+const KEEPALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 60_000 };
+
 /**
  * Milliseconds before the next attempt. While a file waits for a table, up to its `lock_timeout`, everybody else's
  * statements on that table wait behind it, so they get a longer time in between.
  */
 const RETRY = { away: 500, refused: 5000 };
 
-/** `transaction_timeout` since PostgreSQL 17. */
-const LIMITS = "FROM pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout')";
+/** `transaction_timeout` since PostgreSQL 17. A file that keeps others waiting sets a `lock_timeout` of its own. */
+const LIMITS = "FROM pg_settings WHERE name IN ('statement_timeout', 'lock_timeout', 'transaction_timeout')";
 
 export interface WaitOptions {
   /** DATABASE_CA. */
   ca?: string | undefined;
-  /** Milliseconds to wait for a database that is not up, and for what is in the way of a migration. */
+  /** Milliseconds to wait for a database that is not up, and for what is in the way of a migration: of each one. */
   timeout?: number;
   /** Called once for each new reason to wait, and before each retry of what was refused. */
   onWait?: (reason: string) => void;
   /** Ends the wait. A migration that has begun still runs to its end. */
   signal?: AbortSignal | undefined;
 }
+
+/** `advance` says that the wait, if there is one again, is for something else. */
+type Use<T> = (client: pg.Client, advance: () => void) => Promise<T>;
 
 /**
  * Runs `use` while no other process migrates this database, and from the start again if it rejects with what passes by
@@ -45,17 +51,21 @@ export interface WaitOptions {
 export async function exclusively<T>(
   databaseUrl: string,
   { ca, timeout = 0, onWait, signal }: WaitOptions,
-  use: (client: pg.Client) => Promise<T>,
+  use: Use<T>,
 ): Promise<T> {
-  const deadline = performance.now() + timeout;
+  // Set by the first thing to wait for: what runs before it, such as an index, takes nothing off the time.
+  let deadline = Infinity;
   for (let told = ''; ;) {
     let pause: number;
     try {
-      return await onceExclusively(databaseUrl, ca, signal, use);
+      return await onceExclusively(databaseUrl, ca, signal, (client) =>
+        use(client, () => (deadline = Infinity)),
+      );
     } catch (error) {
       if (!(error instanceof PassingFailure)) throw error;
       if (signal?.aborted) throw new MigrationStopped();
       pause = RETRY[error.kind];
+      deadline = Math.min(deadline, performance.now() + timeout);
       const left = deadline - performance.now() - pause;
       if (left < 0) throw error;
       if (error.kind === 'refused') onWait?.(`${error.message} (for ${Math.ceil(left / 1000)} s more)`);
@@ -166,7 +176,11 @@ async function connectTo(databaseUrl: string, ca: string | undefined): Promise<p
 
 function makeClient(url: string, ca: string | undefined): pg.Client {
   try {
-    return new pg.Client({ ...connectionOf(url, ca), connectionTimeoutMillis: CONNECT_TIMEOUT });
+    return new pg.Client({
+      ...connectionOf(url, ca),
+      connectionTimeoutMillis: CONNECT_TIMEOUT,
+      ...KEEPALIVE,
+    });
   } catch {
     // The driver's own error holds the URL, and with it the password.
     throw new MigrationError('DATABASE_URL is not a URL like postgresql://user:password@host:5432/database');

@@ -20,7 +20,7 @@ export async function missingMigrations(query: Query, folder = shippedMigrations
 }
 
 const unfinished = `SELECT migration_name FROM _prisma_migrations
-  WHERE finished_at IS NULL AND rolled_back_at IS NULL`;
+  WHERE finished_at IS NULL AND rolled_back_at IS NULL AND migration_name NOT IN (${finished})`;
 
 /** Names of the migrations that were started and not finished: they failed half-way, or are running. */
 export async function unfinishedMigrations(query: Query): Promise<string[]> {

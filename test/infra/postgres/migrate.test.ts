@@ -1,17 +1,20 @@
 // suite: e2e
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { test, type Test } from 'tap';
 import { ORDERED_BY_LIBRARY } from '../../../src/infra/postgres/inspect.ts';
 import { migrate, MigrationError, resolveMigration } from '../../../src/infra/postgres/migrate.ts';
 import { migrationNames, shippedMigrations } from '../../../src/infra/postgres/migration-files.ts';
 import { testFolder } from '../../support/folder.ts';
+import { LAST_OF_FIRST, migrationsUntil } from '../../support/migrations.ts';
 import { startPgBouncer } from '../../support/pgbouncer.ts';
 import { testDatabase, withClient } from '../../support/postgres.ts';
 import { EVERYTHING, migrationList, withSchemaEngine } from '../../support/schema-engine.ts';
+import { sql } from '../../support/sql.ts';
 import { toolsMissing } from '../../support/tools.ts';
 import { until } from '../../support/until.ts';
 
@@ -37,6 +40,15 @@ async function recordsOf(url: string, name: string): Promise<Record<string, unkn
   return rows;
 }
 
+/** A record that 1.0.0 has left open. */
+async function openRecord(url: string, name: string, logs: string | null): Promise<void> {
+  await sql(
+    url,
+    `INSERT INTO _prisma_migrations (id, checksum, migration_name, logs) VALUES (gen_random_uuid(), '', $1, $2)`,
+    [name, logs],
+  );
+}
+
 async function failure(promise: Promise<unknown>): Promise<MigrationError> {
   const error: unknown = await promise.then(
     () => undefined,
@@ -48,10 +60,7 @@ async function failure(promise: Promise<unknown>): Promise<MigrationError> {
 
 test('the addresses of 1.0.0 get the form in which they are compared, also where two become one', async (t) => {
   const { url } = await testDatabase(t, { migrated: false });
-  const folder = copiedMigrations(t);
-  const later = (first: string) => shipped.filter((name) => name > first);
-  for (const name of later('20261126060000_user_enabled_at')) rmSync(join(folder, name), { recursive: true });
-  await migrate(url, { folder });
+  await migrate(url, { folder: migrationsUntil(t, LAST_OF_FIRST) });
   const emails = [
     'ada@example.com',
     'é@x',
@@ -65,13 +74,11 @@ test('the addresses of 1.0.0 get the form in which they are compared, also where
   const insert = `INSERT INTO users (username, username_skeleton, email, name, password_hash)
     SELECT 'u' || n, 'u' || n, email, '', '' FROM unnest($1::text[]) WITH ORDINALITY AS row (email, n)`;
   await withClient(url, (client) => client.query(insert, [[...emails, ...many]]));
-  const before = copiedMigrations(t);
-  for (const name of later('20261126220000_user_email_key')) rmSync(join(before, name), { recursive: true });
-  await migrate(url, { folder: before });
+  await migrate(url, { folder: migrationsUntil(t, '20261126220000_user_email_key') });
   const unkeyed = `SELECT FROM users WHERE email <> 'ada@example.com' AND email_key IS NULL`;
   await withClient(url, async (client) => {
     await client.query(`BEGIN; SELECT FROM users WHERE email = 'x1500@ü.example' FOR UPDATE`);
-    t.match((await failure(migrate(`${url}?options=-c%20lock_timeout%3D1s`))).message, 'lock timeout');
+    t.match((await failure(migrate(url))).message, 'lock timeout');
     await client.query('ROLLBACK');
     t.equal((await client.query(unkeyed)).rowCount, many.length + emails.length - 1 - 1000, 'a page stays');
   });
@@ -156,13 +163,14 @@ test('a failed migration is named, with the database’s error and the next step
   const first = await failure(migrate(url, { folder }));
   t.match(first.message, `the migration ${broken} failed`);
   t.match(first.message, 'relation "nowhere" does not exist (42P01)');
-  t.match(first.message, `npx latchkey migrate --resolve-rolled-back ${broken}`);
   t.match(first.message, `npx latchkey migrate --resolve-applied ${broken}`);
   t.notMatch(first.message, /schema-engine|\.rs:/);
   t.equal((await failure(migrate(url, { folder }))).message, first.message, 'the next run says the same');
-
+  t.same(await recordsOf(url, broken), [], 'nothing stops another version');
   const { rows } = await withClient(url, (client) => client.query(`SELECT to_regclass('half') AS half`));
   t.same(rows, [{ half: null }], 'all of it was rolled back');
+  await resolveMigration(url, broken, 'applied', { folder });
+  t.same((await migrate(url, { folder })).applied, [], 'its work was done by hand');
 });
 
 test('no connection error holds the password', async (t) => {
@@ -236,10 +244,8 @@ test('Prisma sees what was applied here, what failed, and how it was settled', a
 
   addMigration(folder, broken, 'SELECT 1/0');
   await failure(migrate(url, { folder }));
-  t.match(await status(), { ...well, failedMigrationNames: [broken] });
-  t.match(await recordsOf(url, broken), [
-    { finished_at: null, rolled_back_at: null, applied_steps_count: 0, logs: 'division by zero (22012)' },
-  ]);
+  await openRecord(url, broken, null);
+  t.match(await status(), { ...well, failedMigrationNames: [broken] }, 'as 1.0.0 has left it');
   await resolveMigration(url, broken, 'applied', { folder });
   t.match(await status(), well);
   const [failed, settled] = await recordsOf(url, broken);
@@ -298,14 +304,6 @@ test('nothing is applied if a missing migration has no file', async (t) => {
   t.same(await recordsOf(url, '29990101000000_fine'), []);
 });
 
-test('a failed file with a transaction of its own is recorded too', async (t) => {
-  const { url } = await testDatabase(t);
-  const folder = copiedMigrations(t);
-  addMigration(folder, broken, 'BEGIN; CREATE TABLE half (id int); SELECT 1/0; COMMIT;');
-  t.match((await failure(migrate(url, { folder }))).message, 'division by zero (22012)');
-  t.match(await recordsOf(url, broken), [{ logs: 'division by zero (22012)', finished_at: null }]);
-});
-
 test('what passes leaves no record, and is tried again', async (t) => {
   const { url } = await testDatabase(t);
   const folder = copiedMigrations(t);
@@ -339,30 +337,30 @@ test('what passes leaves no record, and is tried again', async (t) => {
   t.match(await recordsOf(url, broken), [{ finished_at: Date, applied_steps_count: 1 }]);
 });
 
-test('of the records that 1.0.0 left, only those of a passing refusal are repeated', async (t) => {
+test('of the records that 1.0.0 left, only those of a lost connection stop the next run', async (t) => {
   const { url } = await testDatabase(t);
   const folder = copiedMigrations(t);
   addMigration(folder, broken, 'CREATE TABLE half (id int)');
-  const record = (name: string, logs: string | null) =>
-    withClient(url, (client) =>
-      client.query(
-        `INSERT INTO _prisma_migrations (id, checksum, migration_name, logs) VALUES (gen_random_uuid(), '', $1, $2)`,
-        [name, logs],
-      ),
-    );
-  await record(broken, 'canceling statement due to lock timeout (55P03)');
+  await openRecord(url, broken, 'canceling statement due to lock timeout (55P03)');
   t.same((await migrate(url, { folder })).applied, [broken]);
   t.match(await recordsOf(url, broken), [
     { rolled_back_at: Date, finished_at: null },
     { rolled_back_at: null },
   ]);
 
+  await openRecord(url, broken, null);
+  t.same(
+    (await migrate(url, { folder })).applied,
+    [],
+    'nor that of a run whose index another one has finished',
+  );
+
   const lost = '29990101000001_lost';
   addMigration(folder, lost, 'SELECT 1');
-  await record(lost, null);
+  await openRecord(url, lost, null);
   for (let i = 0; i < 2; i++) {
     const { message } = await failure(migrate(url, { folder }));
-    t.match(message, 'The connection ended before the database reported a cause.');
+    t.match(message, `npx latchkey migrate --resolve-rolled-back ${lost}`);
   }
 });
 
@@ -370,8 +368,8 @@ test('an index that was half-way is finished, or dropped and made again', async 
   const { url } = await testDatabase(t);
   const folder = copiedMigrations(t);
   const name = '29990101000000_index';
-  const sql = '-- Why.\nCREATE UNIQUE INDEX CONCURRENTLY "tokens_name"\n    ON "tokens" ("name");\n';
-  addMigration(folder, name, sql);
+  const text = '-- Why.\nCREATE UNIQUE INDEX CONCURRENTLY "tokens_name"\n    ON "tokens" ("name");\n';
+  addMigration(folder, name, text);
   const state = `SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass('tokens_name')`;
   await withClient(url, async (client) => {
     await client.query(`WITH ada AS (INSERT INTO users (username, username_skeleton, email, name, password_hash)
@@ -380,8 +378,9 @@ test('an index that was half-way is finished, or dropped and made again', async 
     for (let i = 0; i < 2; i++)
       t.match((await failure(migrate(url, { folder }))).message, /could not create.*23505/);
     t.match((await client.query(state)).rows, [{ valid: false }]);
+    const open = (await recordsOf(url, name)).filter((record) => record.rolled_back_at === null);
+    t.same(open, [], 'nothing stops another version');
     await client.query(`UPDATE tokens SET name = id::text`);
-    await resolveMigration(url, name, 'rolled-back', { folder });
     t.same((await migrate(url, { folder })).applied, [name], 'the INVALID index is not in the way');
     t.match((await client.query(state)).rows, [{ valid: true }]);
 
@@ -406,13 +405,80 @@ test('an index that was half-way is finished, or dropped and made again', async 
   });
 });
 
+test('a build that a lost run has left to the server is waited for', async (t) => {
+  const { url } = await testDatabase(t);
+  const folder = copiedMigrations(t);
+  const name = '29990101000000_index';
+  const text = 'CREATE INDEX CONCURRENTLY "tokens_name" ON "tokens" ("name")';
+  addMigration(folder, name, text);
+  await openRecord(url, name, null);
+  const seen = (query: string) =>
+    withClient(url, (client) => until(async () => (await client.query(query)).rowCount !== 0));
+  const waits = `SELECT FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event = 'virtualxid' AND query LIKE 'CREATE INDEX%'`;
+  await withClient(url, (reader) =>
+    withClient(url, async (lost) => {
+      const snapshot = 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM users';
+      await reader.query(snapshot);
+      const build = lost.query(text);
+      await seen(waits);
+      const run = migrate(url, { folder });
+      await seen(`SELECT FROM pg_stat_activity WHERE datname = current_database()
+        AND pid <> pg_backend_pid() AND query LIKE '%isBuilt%'`);
+      await reader.query('COMMIT');
+      await build;
+      t.same((await run).applied, [name]);
+
+      // A role's lock_timeout does not end the wait for older snapshots.
+      const other = '29990101000001_index';
+      addMigration(folder, other, text.replace('tokens_name', 'tokens_name_2'));
+      await reader.query(snapshot);
+      const limited = migrate(`${url}?options=-c%20lock_timeout%3D1s`, { folder });
+      await seen(waits);
+      await sleep(1200);
+      await reader.query('COMMIT');
+      t.same((await limited).applied, [other]);
+    }),
+  );
+});
+
+test('each migration may be waited for as long as --wait says', async (t) => {
+  const { url } = await testDatabase(t);
+  const folder = copiedMigrations(t);
+  const names = ['29990101000000_users', '29990101000001_tokens'];
+  const tables = ['users', 'tokens'];
+  for (const [at, table] of tables.entries())
+    addMigration(
+      folder,
+      names[at] ?? '',
+      `SET LOCAL lock_timeout = '50ms'; ALTER TABLE "${table}" ADD COLUMN "half" int`,
+    );
+  await withClient(url, (users) =>
+    withClient(url, async (tokens) => {
+      for (const [at, client] of [users, tokens].entries())
+        await client.query(`BEGIN; LOCK TABLE ${tables[at] ?? ''} IN ACCESS SHARE MODE`);
+      const told: string[] = [];
+      // There is one attempt more within this time.
+      const run = migrate(url, { folder, timeout: 7000, onWait: (reason) => told.push(reason) });
+      for (const [at, client] of [users, tokens].entries()) {
+        await Promise.race([run, until(() => told.length > at)]);
+        await client.query('COMMIT');
+      }
+      t.same((await run).applied, names);
+      t.match(
+        told,
+        names.map((name) => new RegExp(name)),
+      );
+    }),
+  );
+});
+
 test('a migration that failed and was applied later cannot be settled again', async (t) => {
   const { url } = await testDatabase(t);
   const folder = copiedMigrations(t);
-  addMigration(folder, broken, 'SELECT 1/0');
-  await failure(migrate(url, { folder }));
-  for (let i = 0; i < 2; i++) await resolveMigration(url, broken, 'rolled-back', { folder });
   addMigration(folder, broken, 'SELECT 1');
+  await openRecord(url, broken, null);
+  for (let i = 0; i < 2; i++) await resolveMigration(url, broken, 'rolled-back', { folder });
   t.same((await migrate(url, { folder })).applied, [broken], 'a repeated answer of the operator is a no-op');
   for (const resolution of ['rolled-back', 'applied'] as const) {
     const { message } = await failure(resolveMigration(url, broken, resolution, { folder }));

@@ -1,6 +1,6 @@
 SET LOCAL lock_timeout = '2s';
 
--- A few rows each, so that their indexes are built again at once.
+-- A few rows each, so that their indexes are built again at once. The foreign key between the two locks both anyway.
 ALTER TABLE "service_clients"
     ALTER COLUMN "client_id" TYPE TEXT COLLATE "C",
     ALTER COLUMN "name" TYPE TEXT COLLATE "C",
@@ -9,6 +9,3 @@ ALTER TABLE "client_trusts"
     ALTER COLUMN "issuer" TYPE TEXT COLLATE "C",
     ALTER COLUMN "subject" TYPE TEXT COLLATE "C",
     ALTER COLUMN "client_id" TYPE TEXT COLLATE "C";
-ALTER TABLE "issuer_keys" ALTER COLUMN "issuer" TYPE TEXT COLLATE "C";
-ALTER TABLE "signing_keys" ALTER COLUMN "kid" TYPE TEXT COLLATE "C";
-ALTER TABLE "_prisma_migrations" ALTER COLUMN "id" TYPE VARCHAR(36) COLLATE "C";
