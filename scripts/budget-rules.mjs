@@ -91,14 +91,19 @@ function series(classes) {
         record(`route:latchkey_slow:rate${window}`, `${total(timed, answered(rate, '2..'))}\n- ${quick}`),
       ];
     }),
-    record('route:latchkey_successes:count30m', total(paging, answered(grown, '2..'))),
-    record('route:latchkey_failures:count30m', failures(paging, grown)),
+    record('route:latchkey_successes:count30m', total(paging, answered(grown('30m'), '2..'))),
+    record('route:latchkey_failures:count30m', failures(paging, grown('30m'))),
+    record('route:latchkey_failures:count5m', failures(paging, grown('5m'))),
   ];
 }
 
-/** By how much a counter has grown. `increase` misses the first value of a series, which is born with its first answer. */
-function grown(selector) {
-  return `(${selector} unless ${selector} offset 30m or increase(${selector}[30m]))`;
+/**
+ * By how much a counter has grown. `increase` misses the first value of a series, which is born with its first answer. One that
+ * was there within the 6 hours before is not born, but comes back after a gap of Prometheus.
+ */
+function grown(window) {
+  return (selector) =>
+    `(${selector} unless last_over_time(${selector}[6h] offset ${window}) or increase(${selector}[${window}]))`;
 }
 
 const answered = (wrap, status) => (matcher) => wrap(`${REQUESTS}_count{${matcher}, status=~"${status}"}`);

@@ -48,5 +48,15 @@ function schemaOf({ schema, bounds, type }) {
   if (values?.includes('true')) return { enum: [true, false, ...values, ''] };
   if (values) return { enum: [...values, ''] };
   if (pattern === undefined) return SCALAR;
-  return { type: ['string', 'number'], description: type.replaceAll('`', ''), pattern: `^$|${pattern}` };
+  return {
+    ...typeOf(new RegExp(pattern, 'u')),
+    description: type.replaceAll('`', ''),
+    pattern: `^$|${pattern}`,
+  };
+}
+
+/** JSON Schema applies a pattern to texts only: of numbers, either any passes it, or 0 alone for off, or none. */
+function typeOf(pattern) {
+  if (pattern.test('1')) return { type: ['number', 'string'] };
+  return pattern.test('0') ? { type: ['integer', 'string'], minimum: 0, maximum: 0 } : { type: 'string' };
 }

@@ -107,6 +107,8 @@ const MISTAKES: [set: string, error: RegExp][] = [
   ['config.ACCESS_TOKEN_TTL=86401', /config\.ACCESS_TOKEN_TTL: Must be less/],
   ['config.LLT_ENABLED=yes', /config\.LLT_ENABLED must be one of/],
   ['config.RATE_LIMIT_LOGIN=30/0', /config\.RATE_LIMIT_LOGIN: Does not match pattern/],
+  ['config.RATE_LIMIT_LOGIN=10', /config\.RATE_LIMIT_LOGIN: Must be less/],
+  ['config.AUDIT_LOG=5', /config\.AUDIT_LOG: Invalid type/],
   ['fullnameOverride=My_Name.', /fullnameOverride: Does not match pattern/],
   ['existingSecret.owner=', /existingSecret\.owner: String length/],
   ['redis.mode=sentinels', /redis\.mode/],
@@ -219,6 +221,8 @@ test('a mistake in a value is an error that names the value', { skip }, (t) => {
     );
   for (const value of ['10', '86400', ''])
     t.equal(rendered('--set-string', `config.ACCESS_TOKEN_TTL=${value}`).status, 0, value);
+  for (const flag of ['--set', '--set-string'])
+    t.equal(rendered(flag, 'config.RATE_LIMIT_LOGIN=0').status, 0, flag);
   const { stderr } = helm('template', 'latchkey', CHART, '--set', 'image.repository=latchkey');
   t.match(stderr, 'set config.ISSUER to the public address', 'without values');
   t.end();
