@@ -138,11 +138,21 @@ export function makeRedisBinding({
     await goOn(id, masters, recorded).catch(ignoreOutage);
   }
 
+  async function lookOnce(): Promise<void> {
+    try {
+      await compare();
+    } catch (error) {
+      // Redis fails, and a replica with a wrong one must not take our place meanwhile.
+      if (bound !== null && objection === null) await marks.beat(bound, false).catch(ignoreOutage);
+      throw error;
+    }
+  }
+
   return {
     standing: { objection: () => objection },
     admits: (open) => admitted !== null && isSame(admitted.connections, open),
     look() {
-      looking ??= compare().finally(() => (looking = null));
+      looking ??= lookOnce().finally(() => (looking = null));
       return looking;
     },
   };
