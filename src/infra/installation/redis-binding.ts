@@ -3,7 +3,8 @@ import { AuthError, ignoreOutage } from '../../domain/errors.ts';
 import type { Objection, Standing } from '../../domain/standing.ts';
 import type { Connections } from '../redis/connection/connections.ts';
 import { isSame } from '../redis/connection/replay-gate.ts';
-import { judge, type Recorded } from './binding.ts';
+import { makeAnswering } from './answering.ts';
+import { isSilent, judge, type Recorded, type RedisMark } from './binding.ts';
 import { INTERVAL, type Marks } from './marks.ts';
 import type { HeldMark, RedisMarks } from './redis-marks.ts';
 
@@ -35,8 +36,9 @@ interface RedisBindingParts {
 const PROBATION = 2 * INTERVAL;
 
 /**
- * For how long PostgreSQL has to have answered before its silence about other replicas counts, in milliseconds. During
- * an outage those that serve cannot show it, and a replica that waits would take their place when it ends.
+ * For how long PostgreSQL has to have said at each look that no replica serves before that counts, in milliseconds.
+ * During an outage those that serve cannot show it, nor before a clock was set, and a replica that waits would take their
+ * place.
  */
 const STEADY = 10_000;
 
@@ -48,10 +50,10 @@ export function makeRedisBinding({
   logger,
 }: RedisBindingParts): RedisBinding {
   const former = new Set<string>();
+  const silence = makeAnswering(monotonic);
   let bound: string | null = null;
   let admitted: { connections: readonly object[]; since: number } | null = null;
   let objection: Objection | null = null;
-  let failedAt: number | null = null;
   let looking: Promise<void> | null = null;
   /** For a claim, which a full Redis may refuse for days. */
   let fresh: string | null = null;
@@ -73,16 +75,21 @@ export function makeRedisBinding({
   }
 
   /** @returns the new id; null if another replica was faster. */
-  async function claim(masters: readonly HeldMark[], recorded: Recorded): Promise<string | null> {
+  async function claim(
+    masters: readonly HeldMark[],
+    recorded: Recorded,
+    ifSilent: boolean,
+  ): Promise<string | null> {
     // A failover of PostgreSQL may lose a new mark, so a replica that serves takes one from before. One that starts
     // takes a new one, which no copy of this database knows.
     const mark =
       (bound === null ? null : (recorded.before ?? recorded.newest)) ?? (fresh ??= await marks.add());
     let labelled = Promise.resolve(false);
-    const id = await marks.claim(recorded.id, mark, (redisMark) => {
+    const label = (redisMark: RedisMark) => {
       labelled = redisMarks.set(masters, redisMark);
       return labelled.catch(() => false);
-    });
+    };
+    const id = await marks.claim(recorded.id, mark, label, ifSilent);
     // The failure is Redis's, not PostgreSQL's.
     await labelled;
     if (id === null) return null;
@@ -109,10 +116,12 @@ export function makeRedisBinding({
     if (masters.length === 0) throw new AuthError('unavailable');
     const held = masters.map((master) => master.held);
     const recorded = await marks.read(held.flatMap((mark) => mark?.mark ?? [])).catch((error: unknown) => {
-      failedAt = monotonic();
+      silence.failed();
       throw error;
     });
-    const isSteady = failedAt === null || monotonic() - failedAt >= STEADY;
+    if (isSilent(recorded.quietFor)) silence.answered();
+    else silence.failed();
+    const isSteady = (silence.since() ?? 0) >= STEADY;
     return { masters, recorded, verdict: judge(held, recorded, { bound, former, isSteady }) };
   }
 
@@ -126,7 +135,7 @@ export function makeRedisBinding({
     const { masters, recorded, verdict } = found;
     if ('objection' in verdict) object(verdict.objection);
     if (verdict.is === 'claim') {
-      const id = await claim(masters, recorded);
+      const id = await claim(masters, recorded, verdict.ifSilent);
       if (id === null) throw new AuthError('unavailable');
       admit(id, current);
       return;

@@ -10,7 +10,7 @@ function held(text: string) {
 }
 
 const newcomer = NEWCOMER;
-/** PostgreSQL has just come back. */
+/** PostgreSQL has just come back, or somebody has served until now. */
 const unsteady: Memory = { ...NEWCOMER, isSteady: false };
 const servedWith = (bound: string, ...former: string[]): Memory => ({
   ...NEWCOMER,
@@ -57,6 +57,8 @@ const CASES: Case[] = [
   ['the old Redis, beside a replica that serves with another', 'Z m', ['A', FRESH], newcomer, 'REDIS_URL'],
   ['an emptied or moved Redis, and nobody serves', '-', ['A', QUIET], newcomer, 'claim'],
   ['nobody could show it during an outage of PostgreSQL', '-', ['A', QUIET], unsteady, 'REDIS_URL'],
+  ['a time that is ahead, and nobody serves', '-', ['A', -3_600_000], newcomer, 'claim'],
+  ['a time that is ahead, and somebody may', '-', ['A', -3_600_000], unsteady, 'REDIS_URL'],
   ['a first start after an outage', '-', [null, null], unsteady, 'claim'],
   ['an old Redis of ours, and nobody serves', 'Z m', ['A', QUIET], newcomer, 'claim'],
 ];
