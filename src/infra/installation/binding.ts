@@ -72,7 +72,8 @@ const UNKNOWN: Objection = {
 const LEFT: Objection = {
   about: ABOUT,
   problem: 'the other replicas have moved to another Redis: the database names that one',
-  action: 'give this replica the REDIS_URL, REDIS_NODES and REDIS_PREFIX of the others, and restart it',
+  action:
+    'give this replica the REDIS_URL, REDIS_NODES and REDIS_PREFIX of the others, and restart it; if theirs is the wrong one, stop them: half a minute later, this replica serves again',
 };
 
 const OCCUPIED: Objection = {
@@ -104,9 +105,8 @@ export function judge(
     if (recorded.id === bound) return { is: 'claim', ifSilent: false };
     // A failover of PostgreSQL lost what the last claim wrote there.
     if (recorded.id === null || former.has(recorded.id)) return { is: 'claim', ifSilent: false };
-    if (areAll(bound)) return { is: 'refuse', objection: LEFT };
   }
   if (recorded.quietFor === null || (isSteady && isSilent(recorded.quietFor)))
     return { is: 'claim', ifSilent: true };
-  return { is: 'wait', objection: OCCUPIED };
+  return { is: 'wait', objection: bound !== null && areAll(bound) ? LEFT : OCCUPIED };
 }
