@@ -321,8 +321,8 @@ test('an outage of a store hands no database to a replica with a wrong Redis', {
   await isRefused(t, odd, /names another Redis/);
 
   redis.hang();
-  await ours.age(20);
-  await sleep(12_000);
+  await ours.age(40);
+  await sleep(13_000);
   t.notOk(await isReady(odd), 'replicas that wait for their Redis keep their place');
   redis.goOn();
   await isStillOurs('Redis hung');
