@@ -37,6 +37,9 @@ export const INTERVAL = 10_000;
 /** Marks that stay: 28 hours of service. */
 const KEPT = 10_000;
 
+/** For how long PostgreSQL knows a mark at least, in milliseconds. */
+export const KNOWN_FOR = KEPT * INTERVAL;
+
 /** An arbitrary id that no other advisory lock uses. */
 const LOCK = 4_117_200_903;
 

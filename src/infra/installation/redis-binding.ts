@@ -106,6 +106,7 @@ export function makeRedisBinding({
     if (quietFor === null || Math.abs(quietFor) >= INTERVAL) {
       const isTrusted = admitted !== null && monotonic() - admitted.since >= PROBATION;
       await marks.beat(id, isTrusted && behind.length === 0);
+      await redisMarks.renew(masters);
     }
     if (mark !== null && behind.length > 0) await redisMarks.set(behind, { id, mark });
   }

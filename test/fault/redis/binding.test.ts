@@ -368,10 +368,12 @@ test('a full Redis shuts nobody out, and the first replica waits for one of 1.0.
 
   await redis.ask('CONFIG', 'SET', 'maxmemory', '1');
   const before = (await ours.marks()).length;
+  await redis.ask('EXPIRE', KEY, 30);
   for (let i = 0; i < 5; i++) {
     await ours.age(10);
     await sleep(1100);
   }
+  t.ok(Number(await redis.ask('TTL', KEY)) > 3600, 'the mark stays');
   t.ok((await ours.marks()).length <= before + 1, 'the next mark waits until Redis took the last one');
   t.equal((await verify(first, pair.access_token)).statusCode, 200);
   const second = await ours.start({ REDIS_PREFIX: 'wrong:' });
