@@ -55,8 +55,6 @@ export function makeRedisBinding({
   let admitted: { connections: readonly object[]; since: number } | null = null;
   let objection: Objection | null = null;
   let looking: Promise<void> | null = null;
-  /** For a claim, which a full Redis may refuse for days. */
-  let fresh: string | null = null;
 
   function admit(id: string, current: readonly object[]): void {
     if (objection) logger.info('Redis belongs to this database now: this replica may serve');
@@ -80,10 +78,8 @@ export function makeRedisBinding({
     recorded: Recorded,
     ifSilent: boolean,
   ): Promise<string | null> {
-    // A failover of PostgreSQL may lose a new mark, so a replica that serves takes one from before. One that starts
-    // takes a new one, which no copy of this database knows.
-    const mark =
-      (bound === null ? null : (recorded.before ?? recorded.newest)) ?? (fresh ??= await marks.add());
+    // A failover of PostgreSQL may lose a new mark, and Redis would hold one that nobody knows.
+    const mark = recorded.before ?? recorded.newest ?? (await marks.add());
     let labelled = Promise.resolve(false);
     const label = (redisMark: RedisMark) => {
       labelled = redisMarks.set(masters, redisMark);
@@ -93,7 +89,6 @@ export function makeRedisBinding({
     // The failure is Redis's, not PostgreSQL's.
     await labelled;
     if (id === null) return null;
-    fresh = null;
     logger.info({ former: recorded.id }, 'the database names this Redis under a new id');
     return id;
   }
