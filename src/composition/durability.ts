@@ -106,6 +106,7 @@ export function makeDurability(parts: DurabilityParts) {
 
     /** Connects to the fast store. */
     connect(): void {
+      if (!gate) void lookAgain();
       // An old snapshot brings keys back for at most one SESSION_CACHE_TTL; the replay covers twice that time.
       gate?.start(
         async () => {

@@ -42,6 +42,54 @@ const PROBATION = 2 * INTERVAL;
  */
 const STEADY = 10_000;
 
+const UNSEEN: Objection = {
+  about: 'REDIS_URL',
+  problem: 'this replica has not compared Redis with the database yet',
+  action: 'wait; if it stays so, see `database` and `sessions`',
+};
+
+const MISSING: Objection = {
+  about: 'REDIS_URL',
+  problem: 'it is not set here, and other replicas serve with a Redis, or did so within the last 40 s',
+  action: 'give this replica the REDIS_URL, REDIS_NODES and REDIS_PREFIX of the others',
+};
+
+/** Reads the record, and tells whether nobody has been seen to serve for long enough. */
+function makeReader(marks: Pick<Marks, 'read'>, monotonic: () => number) {
+  const silence = makeAnswering(monotonic);
+  return async (held: readonly string[]) => {
+    const recorded = await marks.read(held).catch((error: unknown) => {
+      silence.failed();
+      throw error;
+    });
+    if (isSilent(recorded.quietFor)) silence.answered();
+    else silence.failed();
+    return { recorded, isSteady: (silence.since() ?? 0) >= STEADY };
+  };
+}
+
+/** Of a replica that keeps its sessions in memory: it does not serve beside others that have a Redis. */
+export function makeRedisAbsence({
+  marks,
+  monotonic,
+  logger,
+}: {
+  marks: Pick<Marks, 'read'>;
+} & Pick<RedisBindingParts, 'monotonic' | 'logger'>): Pick<RedisBinding, 'standing' | 'look'> {
+  const read = makeReader(marks, monotonic);
+  let objection: Objection | null = null;
+  return {
+    standing: { objection: () => objection },
+    async look() {
+      const { recorded, isSteady } = await read([]);
+      const found = recorded.id === null || isSteady ? null : MISSING;
+      if (found && !objection) logger.error(found, 'this replica may not serve');
+      if (!found && objection) logger.info('no replica serves with a Redis any more: this one may serve');
+      objection = found;
+    },
+  };
+}
+
 export function makeRedisBinding({
   marks,
   redisMarks,
@@ -50,7 +98,7 @@ export function makeRedisBinding({
   logger,
 }: RedisBindingParts): RedisBinding {
   const former = new Set<string>();
-  const silence = makeAnswering(monotonic);
+  const readRecord = makeReader(marks, monotonic);
   let bound: string | null = null;
   let admitted: { connections: readonly object[]; since: number } | null = null;
   let objection: Objection | null = null;
@@ -111,13 +159,7 @@ export function makeRedisBinding({
     // Of a cluster, no slot is known yet.
     if (masters.length === 0) throw new AuthError('unavailable');
     const held = masters.map((master) => master.held);
-    const recorded = await marks.read(held.flatMap((mark) => mark?.mark ?? [])).catch((error: unknown) => {
-      silence.failed();
-      throw error;
-    });
-    if (isSilent(recorded.quietFor)) silence.answered();
-    else silence.failed();
-    const isSteady = (silence.since() ?? 0) >= STEADY;
+    const { recorded, isSteady } = await readRecord(held.flatMap((mark) => mark?.mark ?? []));
     return { masters, recorded, verdict: judge(held, recorded, { bound, former, isSteady }) };
   }
 
@@ -154,7 +196,10 @@ export function makeRedisBinding({
   }
 
   return {
-    standing: { objection: () => objection },
+    standing: {
+      // Without a connection nothing can be written to a Redis that may be another's.
+      objection: () => objection ?? (bound === null && connections.current().length > 0 ? UNSEEN : null),
+    },
     admits: (open) => admitted !== null && isSame(admitted.connections, open),
     look() {
       looking ??= lookOnce().finally(() => (looking = null));

@@ -29,6 +29,8 @@ const SOON = 20;
 /** For how long a replica has to serve before it records marks, in milliseconds. */
 const PROBATION = 20_000;
 
+const MALLORY = { username: 'mallory', name: 'M', email: 'm@example.com', password: 'difference engine' };
+
 interface Replica extends TestApp {
   /** Ends it as SIGTERM would. */
   stop(): Promise<void>;
@@ -114,9 +116,7 @@ async function isRefused(t: Test, replica: Replica, problem: RegExp, token = 'x'
     return Promise.resolve(problem.test(said) ? null : `it says ${said}`);
   });
   const answers = [
-    await call(replica, 'POST /api/auth/signup', {
-      payload: { username: 'mallory', name: 'M', email: 'm@example.com', password: 'difference engine' },
-    }),
+    await call(replica, 'POST /api/auth/signup', { payload: MALLORY }),
     ...(token === 'x' ? [] : [await verify(replica, token)]),
   ];
   for (const { statusCode, headers } of answers) {
@@ -140,7 +140,13 @@ test('a replica of another database is refused, and leaves no trace', { skip }, 
   const before = [await contents(redis), await redis.ask('GET', KEY)];
 
   const { url: other } = await testDatabase(t);
-  const odd = await ours.start({}, other);
+  const slow = await faultProxy(t, other, 50);
+  const odd = await ours.start({ RATE_LIMIT_SIGNUP: '1000' }, slow.url);
+  await eventually(SOON, async () => {
+    const { statusCode } = await call(odd, 'POST /api/auth/signup', { payload: MALLORY });
+    t.equal(statusCode, 503, 'also before it knows');
+    return odd.objection() === null ? 'it says nothing' : null;
+  });
   await isRefused(t, odd, /does not know/, pair.access_token);
   await sleep(2000);
   t.strictSame([await contents(redis), await redis.ask('GET', KEY)], before, 'nothing was written to Redis');
@@ -258,6 +264,10 @@ test('REDIS_URL or REDIS_PREFIX of one replica is wrong, and then that of all', 
   t.strictSame(await contents(redis), before);
   t.match(await ours.doctor({ REDIS_URL: other.url }), [{ state: 'fail', todo: /Move Redis/ }]);
   t.equal(first.objection(), null);
+
+  const without = await ours.start({ REDIS_URL: undefined, DATABASE_URL: ours.url });
+  await isRefused(t, without, /not set here/, pair.access_token);
+  await without.stop();
 
   // PostgreSQL is away for so long that nobody could show that it serves.
   await elsewhere.stop();
