@@ -129,6 +129,16 @@ export function makeDurability(parts: DurabilityParts) {
       tokenStates.connect();
     },
 
+    /** Of a replica that may not write: what it leaves undone. */
+    abandon(): void {
+      const [rotations, sessions] = [writeBehind.size(), endForReuse.size()];
+      if (rotations + sessions > 0)
+        logger.error(
+          { rotations, sessions },
+          'this replica may not serve: its last rotations are not written, nor that these stolen sessions have ended',
+        );
+    },
+
     /** Writes what is pending, once the background tasks have stopped. */
     async finish(): Promise<void> {
       await marksSettled();

@@ -66,20 +66,20 @@ const UNKNOWN: Objection = {
   problem:
     'Redis holds a mark that this database does not know: it belongs to another database, or this one is a copy or was restored from a backup',
   action:
-    'after a restore, stop all replicas and run `npx latchkey recover`; otherwise give this installation a Redis or a REDIS_PREFIX of its own',
+    'after a restore, stop all replicas and run `npx latchkey recover`; otherwise give this installation a Redis or a REDIS_PREFIX of its own, or delete the keys below this prefix if no other installation uses them',
 };
 
 const LEFT: Objection = {
   about: ABOUT,
   problem: 'the other replicas have moved to another Redis: the database names that one',
   action:
-    'give this replica the REDIS_URL, REDIS_NODES and REDIS_PREFIX of the others, and restart it; if theirs is the wrong one, stop them: half a minute later, this replica serves again',
+    'give this replica the REDIS_URL, REDIS_NODES and REDIS_PREFIX of the others, and restart it; if theirs is the wrong one, stop them: this replica serves again 40 s later',
 };
 
 const OCCUPIED: Objection = {
   about: ABOUT,
   problem:
-    'the database names another Redis than this one, and a replica serves with it, or did so within the last 30 s',
+    'the database names another Redis than this one, and a replica serves with it, or did so within the last 40 s',
   action:
     'check REDIS_URL, REDIS_NODES and REDIS_PREFIX; to move to another Redis, stop all replicas that use the old one (docs/operating.md, "Move Redis")',
 };
