@@ -82,7 +82,7 @@ export const run: Command = async ({ env, values }) => {
       if (!all && !keep) requireKnownEnds(ends, await latestTime(stores), state);
     };
     await guard('Nothing has changed');
-    await agree(ids, describePlan(ids, ends, now, all), values);
+    await agree(ids, describePlan(ids, ends, now, all, await redisIds(stores)), values);
     // The answer may have taken long.
     await guard('Nothing has changed');
     const recovered = await recover(stores, ids, all);
@@ -138,6 +138,15 @@ async function recover(
   if (all) recovered.ended = await endAll(prisma);
   await forgetFeed(redis, config.REDIS_PREFIX);
   return recovered;
+}
+
+/** The id that PostgreSQL names, and those that Redis holds. */
+async function redisIds({ config, prisma, redis }: Stores): Promise<RedisIds> {
+  const [masters, { id: recorded }] = await Promise.all([
+    makeRedisMarks(redis, config.REDIS_PREFIX).read(),
+    makeMarks(prisma).read([]),
+  ]);
+  return { recorded, held: [...new Set(masters.flatMap(({ held }) => held?.id ?? []))] };
 }
 
 /**
@@ -291,11 +300,26 @@ function span(length: number): string {
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
+interface RedisIds {
+  recorded: string | null;
+  held: readonly string[];
+}
+
 /** For the operator, before the question. */
-function describePlan(plan: RecoveryPlan, { newest }: KnownEnds, now: number, all: boolean): string {
+function describePlan(
+  plan: RecoveryPlan,
+  { newest }: KnownEnds,
+  now: number,
+  all: boolean,
+  { recorded, held }: RedisIds,
+): string {
+  const isOther = recorded !== null && held.some((id) => id !== recorded);
   const lines = [
     ...idLines(plan),
     newestLine(newest, now),
+    ...(isOther
+      ? [`Redis has the id ${held.join(', ')}, and the database names ${recorded}: is it this database's?`]
+      : []),
     'recover will change both stores, and cannot be undone:',
     `- ids go on after ${plan.users.after} (users) and ${plan.tokens.after} (tokens)`,
     '- tokens that Redis knows as revoked are revoked in the database again',

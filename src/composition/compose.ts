@@ -252,7 +252,7 @@ export async function compose(
       if (standing.objection() === null) {
         await durability.finish();
         await mailParts.finish();
-      }
+      } else durability.abandon();
       opened.close();
       await postgres.close();
       await trail.flush();

@@ -106,6 +106,7 @@ export function makeDurability(parts: DurabilityParts) {
 
     /** Connects to the fast store. */
     connect(): void {
+      if (!gate) void lookAgain();
       // An old snapshot brings keys back for at most one SESSION_CACHE_TTL; the replay covers twice that time.
       gate?.start(
         async () => {
@@ -126,6 +127,16 @@ export function makeDurability(parts: DurabilityParts) {
         },
       );
       tokenStates.connect();
+    },
+
+    /** Of a replica that may not write: what it leaves undone. */
+    abandon(): void {
+      const [rotations, sessions] = [writeBehind.size(), endForReuse.size()];
+      if (rotations + sessions > 0)
+        logger.error(
+          { rotations, sessions },
+          'this replica may not serve: its last rotations are not written, nor that these stolen sessions have ended',
+        );
     },
 
     /** Writes what is pending, once the background tasks have stopped. */

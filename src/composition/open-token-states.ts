@@ -8,7 +8,11 @@ import type { Observe } from '../telemetry/observe.ts';
 import type { AttemptSlots } from '../domain/limits/ports.ts';
 import type { Tracer } from '../telemetry/tracer.ts';
 import { makeMarks } from '../infra/installation/marks.ts';
-import { makeRedisBinding } from '../infra/installation/redis-binding.ts';
+import {
+  makeRedisAbsence,
+  makeRedisBinding,
+  type RedisBinding,
+} from '../infra/installation/redis-binding.ts';
 import { makeRedisMarks } from '../infra/installation/redis-marks.ts';
 import { makeMemoryAttemptSlots } from '../infra/memory/attempt-slots.ts';
 import { makeMemoryRevocationFeed } from '../infra/memory/revocation-feed.ts';
@@ -48,7 +52,7 @@ export interface OpenedTokenStates {
   redisFailure(): string | null;
   /** The clock of every master, in milliseconds since 1970; none of the in-process store, which has ours. */
   times(): Promise<number[]>;
-  /** Whether Redis is this database's. The in-process store always is. */
+  /** Whether Redis is this database's, or none is used, as by the other replicas. */
   standing: Standing;
   /** Compares Redis with the database. @throws AuthError `unavailable`, also if Redis belongs to another. */
   look(): Promise<void>;
@@ -77,7 +81,14 @@ export function openTokenStates(
   clock: Pick<Clock, 'now' | 'monotonic'>,
 ): OpenedTokenStates {
   const cacheTtl = config.SESSION_CACHE_TTL;
-  if (config.REDIS_URL === undefined) return openMemory(cacheTtl, observe, tasks, clock);
+  if (config.REDIS_URL === undefined) {
+    // Nobody else can use the embedded database.
+    const binding =
+      config.DATABASE_URL === undefined
+        ? null
+        : makeRedisAbsence({ marks: makeMarks(prisma), monotonic: clock.monotonic, logger });
+    return openMemory(cacheTtl, observe, tasks, clock, binding);
+  }
 
   const redis = openRedis({ ...config, REDIS_URL: config.REDIS_URL });
   const watch = makeStoreWatch({
@@ -173,6 +184,7 @@ function openMemory(
   observe: Observe,
   tasks: Pick<BackgroundTasks, 'every'>,
   clock: Pick<Clock, 'now' | 'monotonic'>,
+  binding: Pick<RedisBinding, 'standing' | 'look'> | null,
 ): OpenedTokenStates {
   const tokenStates = makeMemoryTokenStates({ cacheTtl, now: wallMicros(clock) });
   const feed = makeMemoryRevocationFeed({
@@ -194,8 +206,8 @@ function openMemory(
     gate: null,
     memory: { share: () => 0, isNearlyFull: () => false },
     times: () => Promise.resolve([]),
-    standing: { objection: () => null },
-    look: () => Promise.resolve(),
+    standing: binding?.standing ?? { objection: () => null },
+    look: () => binding?.look() ?? Promise.resolve(),
     connect: () => undefined,
     redisFailure: () => null,
     checkMasters: () => Promise.resolve(),

@@ -27,25 +27,37 @@ export interface Memory {
   bound: string | null;
   /** Ids under which it served before. */
   former: ReadonlySet<string>;
-  /** False for a while after PostgreSQL failed: those that serve could not show it meanwhile. */
+  /** Whether PostgreSQL has said for a while, at each look, that no replica serves. */
   isSteady: boolean;
 }
 
-/** Of a replica that starts. */
+/** Of a replica that has started a while ago. */
 export const NEWCOMER: Memory = { bound: null, former: new Set(), isSteady: true };
 
 /**
- * `admit`: this Redis belongs to this database. `claim`: it may become this database's Redis, under a new id. `wait`: it
+ * `admit`: this Redis belongs to this database. `claim`: it may become this database's Redis, under a new id, in
+ * some cases only if no replica serves. `wait`: it
  * may once nobody serves with another one. `refuse`: it does not belong here.
  */
 export type Verdict =
   | { is: 'admit' }
-  | { is: 'claim' }
+  | { is: 'claim'; ifSilent: boolean }
   | { is: 'wait'; objection: Objection }
   | { is: 'refuse'; objection: Objection };
 
 /** Without a sign of a serving replica for this time, none serves; milliseconds. Three times the interval of marks. */
 export const QUIET = 30_000;
+
+/**
+ * A time that is ahead by more than this comes from a server whose clock was, and a replica that serves replaces it at
+ * once; milliseconds.
+ */
+const AHEAD = 10_000;
+
+/** @param quietFor as PostgreSQL says it. @returns whether no replica shows that it serves. */
+export function isSilent(quietFor: number | null): boolean {
+  return quietFor === null || quietFor > QUIET || quietFor < -AHEAD;
+}
 
 const ABOUT = 'REDIS_URL';
 
@@ -54,19 +66,20 @@ const UNKNOWN: Objection = {
   problem:
     'Redis holds a mark that this database does not know: it belongs to another database, or this one is a copy or was restored from a backup',
   action:
-    'after a restore, stop all replicas and run `npx latchkey recover`; otherwise give this installation a Redis or a REDIS_PREFIX of its own',
+    'after a restore, stop all replicas and run `npx latchkey recover`; otherwise give this installation a Redis or a REDIS_PREFIX of its own, or delete the keys below this prefix if no other installation uses them',
 };
 
 const LEFT: Objection = {
   about: ABOUT,
   problem: 'the other replicas have moved to another Redis: the database names that one',
-  action: 'give this replica the REDIS_URL, REDIS_NODES and REDIS_PREFIX of the others, and restart it',
+  action:
+    'give this replica the REDIS_URL, REDIS_NODES and REDIS_PREFIX of the others, and restart it; if theirs is the wrong one, stop them: this replica serves again 40 s later',
 };
 
 const OCCUPIED: Objection = {
   about: ABOUT,
   problem:
-    'the database names another Redis than this one, and a replica serves with it, or did so within the last 30 s',
+    'the database names another Redis than this one, and a replica serves with it, or did so within the last 40 s',
   action:
     'check REDIS_URL, REDIS_NODES and REDIS_PREFIX; to move to another Redis, stop all replicas that use the old one (docs/operating.md, "Move Redis")',
 };
@@ -89,11 +102,11 @@ export function judge(
 
   if (bound !== null) {
     // Our Redis was emptied, or an old one came back, and nobody has claimed it yet.
-    if (recorded.id === bound) return { is: 'claim' };
+    if (recorded.id === bound) return { is: 'claim', ifSilent: false };
     // A failover of PostgreSQL lost what the last claim wrote there.
-    if (recorded.id === null || former.has(recorded.id)) return { is: 'claim' };
-    if (areAll(bound)) return { is: 'refuse', objection: LEFT };
+    if (recorded.id === null || former.has(recorded.id)) return { is: 'claim', ifSilent: false };
   }
-  const isQuiet = recorded.quietFor === null || (isSteady && recorded.quietFor > QUIET);
-  return isQuiet ? { is: 'claim' } : { is: 'wait', objection: OCCUPIED };
+  if (recorded.quietFor === null || (isSteady && isSilent(recorded.quietFor)))
+    return { is: 'claim', ifSilent: true };
+  return { is: 'wait', objection: bound !== null && areAll(bound) ? LEFT : OCCUPIED };
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import type { PrismaClient } from '../../generated/prisma/client.ts';
+import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from '../postgres/errors.ts';
-import type { Recorded, RedisMark } from './binding.ts';
+import { isSilent, type Recorded, type RedisMark } from './binding.ts';
 
 /** What PostgreSQL records of its Redis: the id of the one in use, and the newest marks. Times are by its clock. */
 export interface Marks {
@@ -19,6 +19,7 @@ export interface Marks {
    * Names another Redis under a new id, unless another replica has done so meanwhile or is about to.
    * @param former the id that PostgreSQL named before.
    * @param label writes the id and this mark, which is recorded, to Redis. @returns whether it did
+   * @param ifSilent only if no replica shows that it serves.
    * @returns the new id; null if nothing was changed, or only Redis.
    * @throws AuthError `unavailable`
    */
@@ -26,6 +27,7 @@ export interface Marks {
     former: string | null,
     mark: string,
     label: (mark: RedisMark) => Promise<boolean>,
+    ifSilent?: boolean,
   ): Promise<string | null>;
 }
 
@@ -35,11 +37,17 @@ export const INTERVAL = 10_000;
 /** Marks that stay: 28 hours of service. */
 const KEPT = 10_000;
 
+/** For how long PostgreSQL knows a mark at least, in milliseconds. */
+export const KNOWN_FOR = KEPT * INTERVAL;
+
 /** An arbitrary id that no other advisory lock uses. */
 const LOCK = 4_117_200_903;
 
 /** The fact that holds the id; its time is that of the last sign of a serving replica. */
 const FACT = 'redis_id';
+
+/** Of the row `fact`. Not the statement's begin, which is before a wait for the row's lock. */
+const QUIET_FOR = Prisma.sql`extract(epoch FROM clock_timestamp() - fact.at)::float8 * 1000 AS "quietFor"`;
 
 interface Row {
   isStandby: boolean;
@@ -57,7 +65,7 @@ export function makeMarks(prisma: PrismaClient): Marks {
         const [row] = refuseStandby(
           await prisma.$queryRaw<Row[]>`
             SELECT ${IS_STANDBY}, fact.value AS id,
-              extract(epoch FROM statement_timestamp() - fact.at)::float8 * 1000 AS "quietFor",
+              ${QUIET_FOR},
               ARRAY(SELECT mark FROM installation_marks ORDER BY at DESC LIMIT 2) AS newest,
               ARRAY(SELECT mark FROM installation_marks WHERE mark = ANY(${[...marks]}::text[])) AS known
             FROM (SELECT) AS one LEFT JOIN installation AS fact ON fact.name = ${FACT}`,
@@ -99,15 +107,17 @@ export function makeMarks(prisma: PrismaClient): Marks {
       return mark;
     },
 
-    claim: (former, mark, label) =>
+    claim: (former, mark, label, ifSilent = false) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
           const [row] = await tx.$queryRaw<{ isFirst: boolean }[]>`
             SELECT pg_try_advisory_xact_lock(${LOCK}) AS "isFirst"`;
           if (row?.isFirst !== true) return null;
-          const [fact] = await tx.$queryRaw<{ value: string }[]>`
-            SELECT value FROM installation WHERE name = ${FACT}`;
+          // Nobody shows meanwhile that it serves: that waits for the row.
+          const [fact] = await tx.$queryRaw<{ value: string; quietFor: number }[]>`
+            SELECT value, ${QUIET_FOR} FROM installation AS fact WHERE name = ${FACT} FOR UPDATE`;
           if ((fact?.value ?? null) !== former) return null;
+          if (ifSilent && fact && !isSilent(fact.quietFor)) return null;
           const id = random();
           // Redis first: if we end here, PostgreSQL still names the former one, and the next replica claims it.
           if (!(await label({ id, mark }))) return null;

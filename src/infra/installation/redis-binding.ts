@@ -3,7 +3,8 @@ import { AuthError, ignoreOutage } from '../../domain/errors.ts';
 import type { Objection, Standing } from '../../domain/standing.ts';
 import type { Connections } from '../redis/connection/connections.ts';
 import { isSame } from '../redis/connection/replay-gate.ts';
-import { judge, type Recorded } from './binding.ts';
+import { makeAnswering } from './answering.ts';
+import { isSilent, judge, type Recorded, type RedisMark } from './binding.ts';
 import { INTERVAL, type Marks } from './marks.ts';
 import type { HeldMark, RedisMarks } from './redis-marks.ts';
 
@@ -35,10 +36,59 @@ interface RedisBindingParts {
 const PROBATION = 2 * INTERVAL;
 
 /**
- * For how long PostgreSQL has to have answered before its silence about other replicas counts, in milliseconds. During
- * an outage those that serve cannot show it, and a replica that waits would take their place when it ends.
+ * For how long PostgreSQL has to have said at each look that no replica serves before that counts, in milliseconds.
+ * During an outage those that serve cannot show it, nor before a clock was set, and a replica that waits would take their
+ * place.
  */
 const STEADY = 10_000;
+
+const UNSEEN: Objection = {
+  about: 'REDIS_URL',
+  problem: 'this replica has not compared Redis with the database yet',
+  action: 'wait; if it stays so, see `database` and `sessions`',
+};
+
+const MISSING: Objection = {
+  about: 'REDIS_URL',
+  problem: 'it is not set here, and other replicas serve with a Redis, or did so within the last 40 s',
+  action: 'give this replica the REDIS_URL, REDIS_NODES and REDIS_PREFIX of the others',
+};
+
+/** Reads the record, and tells whether nobody has been seen to serve for long enough. */
+function makeReader(marks: Pick<Marks, 'read'>, monotonic: () => number) {
+  const silence = makeAnswering(monotonic);
+  return async (held: readonly string[]) => {
+    const recorded = await marks.read(held).catch((error: unknown) => {
+      silence.failed();
+      throw error;
+    });
+    if (isSilent(recorded.quietFor)) silence.answered();
+    else silence.failed();
+    return { recorded, isSteady: (silence.since() ?? 0) >= STEADY };
+  };
+}
+
+/** Of a replica that keeps its sessions in memory: it does not serve beside others that have a Redis. */
+export function makeRedisAbsence({
+  marks,
+  monotonic,
+  logger,
+}: {
+  marks: Pick<Marks, 'read'>;
+} & Pick<RedisBindingParts, 'monotonic' | 'logger'>): Pick<RedisBinding, 'standing' | 'look'> {
+  const read = makeReader(marks, monotonic);
+  let objection: Objection | null = null;
+  return {
+    standing: { objection: () => objection },
+    async look() {
+      const { recorded, isSteady } = await read([]);
+      const found = recorded.id === null || isSteady ? null : MISSING;
+      if (found && !objection) logger.error(found, 'this replica may not serve');
+      if (!found && objection) logger.info('no replica serves with a Redis any more: this one may serve');
+      objection = found;
+    },
+  };
+}
 
 export function makeRedisBinding({
   marks,
@@ -48,13 +98,11 @@ export function makeRedisBinding({
   logger,
 }: RedisBindingParts): RedisBinding {
   const former = new Set<string>();
+  const readRecord = makeReader(marks, monotonic);
   let bound: string | null = null;
   let admitted: { connections: readonly object[]; since: number } | null = null;
   let objection: Objection | null = null;
-  let failedAt: number | null = null;
   let looking: Promise<void> | null = null;
-  /** For a claim, which a full Redis may refuse for days. */
-  let fresh: string | null = null;
 
   function admit(id: string, current: readonly object[]): void {
     if (objection) logger.info('Redis belongs to this database now: this replica may serve');
@@ -73,20 +121,22 @@ export function makeRedisBinding({
   }
 
   /** @returns the new id; null if another replica was faster. */
-  async function claim(masters: readonly HeldMark[], recorded: Recorded): Promise<string | null> {
-    // A failover of PostgreSQL may lose a new mark, so a replica that serves takes one from before. One that starts
-    // takes a new one, which no copy of this database knows.
-    const mark =
-      (bound === null ? null : (recorded.before ?? recorded.newest)) ?? (fresh ??= await marks.add());
+  async function claim(
+    masters: readonly HeldMark[],
+    recorded: Recorded,
+    ifSilent: boolean,
+  ): Promise<string | null> {
+    // A failover of PostgreSQL may lose a new mark, and Redis would hold one that nobody knows.
+    const mark = recorded.before ?? recorded.newest ?? (await marks.add());
     let labelled = Promise.resolve(false);
-    const id = await marks.claim(recorded.id, mark, (redisMark) => {
+    const label = (redisMark: RedisMark) => {
       labelled = redisMarks.set(masters, redisMark);
       return labelled.catch(() => false);
-    });
+    };
+    const id = await marks.claim(recorded.id, mark, label, ifSilent);
     // The failure is Redis's, not PostgreSQL's.
     await labelled;
     if (id === null) return null;
-    fresh = null;
     logger.info({ former: recorded.id }, 'the database names this Redis under a new id');
     return id;
   }
@@ -99,6 +149,7 @@ export function makeRedisBinding({
     if (quietFor === null || Math.abs(quietFor) >= INTERVAL) {
       const isTrusted = admitted !== null && monotonic() - admitted.since >= PROBATION;
       await marks.beat(id, isTrusted && behind.length === 0);
+      await redisMarks.renew(masters);
     }
     if (mark !== null && behind.length > 0) await redisMarks.set(behind, { id, mark });
   }
@@ -108,11 +159,7 @@ export function makeRedisBinding({
     // Of a cluster, no slot is known yet.
     if (masters.length === 0) throw new AuthError('unavailable');
     const held = masters.map((master) => master.held);
-    const recorded = await marks.read(held.flatMap((mark) => mark?.mark ?? [])).catch((error: unknown) => {
-      failedAt = monotonic();
-      throw error;
-    });
-    const isSteady = failedAt === null || monotonic() - failedAt >= STEADY;
+    const { recorded, isSteady } = await readRecord(held.flatMap((mark) => mark?.mark ?? []));
     return { masters, recorded, verdict: judge(held, recorded, { bound, former, isSteady }) };
   }
 
@@ -126,7 +173,7 @@ export function makeRedisBinding({
     const { masters, recorded, verdict } = found;
     if ('objection' in verdict) object(verdict.objection);
     if (verdict.is === 'claim') {
-      const id = await claim(masters, recorded);
+      const id = await claim(masters, recorded, verdict.ifSilent);
       if (id === null) throw new AuthError('unavailable');
       admit(id, current);
       return;
@@ -138,11 +185,24 @@ export function makeRedisBinding({
     await goOn(id, masters, recorded).catch(ignoreOutage);
   }
 
+  async function lookOnce(): Promise<void> {
+    try {
+      await compare();
+    } catch (error) {
+      // Redis fails, and a replica with a wrong one must not take our place meanwhile.
+      if (bound !== null && objection === null) await marks.beat(bound, false).catch(ignoreOutage);
+      throw error;
+    }
+  }
+
   return {
-    standing: { objection: () => objection },
+    standing: {
+      // Without a connection nothing can be written to a Redis that may be another's.
+      objection: () => objection ?? (bound === null && connections.current().length > 0 ? UNSEEN : null),
+    },
     admits: (open) => admitted !== null && isSame(admitted.connections, open),
     look() {
-      looking ??= compare().finally(() => (looking = null));
+      looking ??= lookOnce().finally(() => (looking = null));
       return looking;
     },
   };

@@ -2,6 +2,7 @@ import { keyOfEachMaster } from '../redis/connection/connections.ts';
 import { orUnavailable } from '../redis/connection/errors.ts';
 import type { ScriptedCluster, ScriptedRedis } from '../redis/connection/scripts.ts';
 import type { RedisMark } from './binding.ts';
+import { KNOWN_FOR } from './marks.ts';
 
 /** The mark of one master, as it was read. */
 export interface HeldMark {
@@ -22,7 +23,15 @@ export interface RedisMarks {
    * @throws AuthError `unavailable`
    */
   set(masters: readonly HeldMark[], mark: RedisMark): Promise<boolean>;
+  /** Keeps the marks of these masters. A full Redis does that too. @throws AuthError `unavailable` */
+  renew(masters: readonly HeldMark[]): Promise<void>;
 }
+
+/**
+ * Expiry of a mark in seconds: four hours before PostgreSQL forgets it. In a cluster the names of keys depend on which master has
+ * which slot, so a mark may be left behind, and be found again when the slots have moved back.
+ */
+const TTL = KNOWN_FOR / 1000 - 4 * 3600;
 
 /** @param prefix REDIS_PREFIX. */
 export function makeRedisMarks(client: ScriptedRedis | ScriptedCluster, prefix: string): RedisMarks {
@@ -38,9 +47,12 @@ export function makeRedisMarks(client: ScriptedRedis | ScriptedCluster, prefix: 
     async set(masters, { id, mark }) {
       const value = `${id} ${mark}`;
       const replies = await orUnavailable(
-        Promise.all(masters.map(({ key, text }) => client.setMark(key, text, value))),
+        Promise.all(masters.map(({ key, text }) => client.setMark(key, text, value, TTL))),
       );
       return replies.every((reply) => reply === 1);
+    },
+    async renew(masters) {
+      await orUnavailable(Promise.all(masters.map(({ key }) => client.expire(key, TTL))));
     },
   };
 }

@@ -14,7 +14,7 @@ import { logLines } from '../../support/log-lines.ts';
 import { testDatabase, withClient } from '../../support/postgres.ts';
 import { startCluster } from '../../support/redis-cluster.ts';
 import { startSentinels } from '../../support/redis-sentinel.ts';
-import { redisServersMissing, startRedis, type RedisServer } from '../../support/redis-server.ts';
+import { existing, redisServersMissing, startRedis, type RedisServer } from '../../support/redis-server.ts';
 import { sql } from '../../support/sql.ts';
 import { eventually } from '../../support/until.ts';
 
@@ -28,6 +28,8 @@ const SOON = 20;
 
 /** For how long a replica has to serve before it records marks, in milliseconds. */
 const PROBATION = 20_000;
+
+const MALLORY = { username: 'mallory', name: 'M', email: 'm@example.com', password: 'difference engine' };
 
 interface Replica extends TestApp {
   /** Ends it as SIGTERM would. */
@@ -114,9 +116,7 @@ async function isRefused(t: Test, replica: Replica, problem: RegExp, token = 'x'
     return Promise.resolve(problem.test(said) ? null : `it says ${said}`);
   });
   const answers = [
-    await call(replica, 'POST /api/auth/signup', {
-      payload: { username: 'mallory', name: 'M', email: 'm@example.com', password: 'difference engine' },
-    }),
+    await call(replica, 'POST /api/auth/signup', { payload: MALLORY }),
     ...(token === 'x' ? [] : [await verify(replica, token)]),
   ];
   for (const { statusCode, headers } of answers) {
@@ -140,7 +140,13 @@ test('a replica of another database is refused, and leaves no trace', { skip }, 
   const before = [await contents(redis), await redis.ask('GET', KEY)];
 
   const { url: other } = await testDatabase(t);
-  const odd = await ours.start({}, other);
+  const slow = await faultProxy(t, other, 50);
+  const odd = await ours.start({ RATE_LIMIT_SIGNUP: '1000' }, slow.url);
+  await eventually(SOON, async () => {
+    const { statusCode } = await call(odd, 'POST /api/auth/signup', { payload: MALLORY });
+    t.equal(statusCode, 503, 'also before it knows');
+    return odd.objection() === null ? 'it says nothing' : null;
+  });
   await isRefused(t, odd, /does not know/, pair.access_token);
   await sleep(2000);
   t.strictSame([await contents(redis), await redis.ask('GET', KEY)], before, 'nothing was written to Redis');
@@ -259,6 +265,10 @@ test('REDIS_URL or REDIS_PREFIX of one replica is wrong, and then that of all', 
   t.match(await ours.doctor({ REDIS_URL: other.url }), [{ state: 'fail', todo: /Move Redis/ }]);
   t.equal(first.objection(), null);
 
+  const without = await ours.start({ REDIS_URL: undefined, DATABASE_URL: ours.url });
+  await isRefused(t, without, /not set here/, pair.access_token);
+  await without.stop();
+
   // PostgreSQL is away for so long that nobody could show that it serves.
   await elsewhere.stop();
   const id = await ours.id();
@@ -274,20 +284,70 @@ test('REDIS_URL or REDIS_PREFIX of one replica is wrong, and then that of all', 
   await misnamed.stop();
   elsewhere = await ours.start({ REDIS_URL: other.url });
 
-  // The first replica has hung for half a minute when the other one looks.
-  await eventually(SOON, async () => {
-    await ours.age(40);
-    return (await ours.id()) === id ? 'not claimed' : null;
-  });
+  // The first replica cannot reach PostgreSQL for half a minute, and the other one can.
+  database.set('refuse');
+  await ours.age(40);
   await becomesReady(elsewhere);
+  t.not(await ours.id(), id);
   await serves(t, elsewhere, pair);
+  database.set('pass');
   await isRefused(t, first, /have moved/, pair.access_token);
   t.match(await ours.doctor(), [{ state: 'fail' }]);
 
+  // The one that moved alone ends.
+  await elsewhere.stop();
+  await ours.age(40);
+  await becomesReady(first);
+  await serves(t, first, pair);
+  elsewhere = await ours.start({ REDIS_URL: other.url });
+  await isRefused(t, elsewhere, /names another Redis/, pair.access_token);
+
   await first.stop();
-  const again = await ours.start({ REDIS_URL: other.url });
-  await becomesReady(again);
-  await serves(t, again, pair);
+  await ours.age(40);
+  await becomesReady(elsewhere);
+  await serves(t, elsewhere, pair);
+});
+
+test('an outage of a store hands no database to a replica with a wrong Redis', { skip }, async (t) => {
+  const [redis, other] = await Promise.all([startRedis(t), startRedis(t)]);
+  const ours = await anInstallation(t, { REDIS_URL: redis.url, REDIS_TIMEOUT: '500' });
+  const database = await faultProxy(t, ours.url);
+  const replicas = [await ours.start({}, database.url), await ours.start({}, database.url)];
+  for (const each of replicas) await becomesReady(each);
+  const pair = await signUp(existing(replicas[0]));
+  const id = await ours.id();
+  let odd = await ours.start({ REDIS_URL: other.url }, database.url);
+  const isStillOurs = async (what: string) => {
+    // For longer than the odd one waits when nobody serves.
+    await sleep(13_000);
+    for (const each of replicas) {
+      await serves(t, each, pair);
+      t.equal(each.objection(), null, what);
+    }
+    t.equal(await ours.id(), id, what);
+    t.notOk(await isReady(odd));
+    t.equal(await other.ask('DBSIZE'), 0);
+  };
+  await isRefused(t, odd, /names another Redis/);
+
+  redis.hang();
+  await ours.age(40);
+  await sleep(13_000);
+  t.notOk(await isReady(odd), 'replicas that wait for their Redis keep their place');
+  redis.goOn();
+  await isStillOurs('Redis hung');
+
+  await odd.stop();
+  database.set('refuse');
+  odd = await ours.start({ REDIS_URL: other.url }, database.url);
+  await sleep(1500);
+  await ours.age(40);
+  database.set('pass');
+  await isStillOurs('PostgreSQL was away when it started');
+
+  // A clock that was set.
+  await ours.age(-3600);
+  await isStillOurs('the time on record was ahead');
 });
 
 test('a full Redis shuts nobody out, and the first replica waits for one of 1.0.0', { skip }, async (t) => {
@@ -318,10 +378,12 @@ test('a full Redis shuts nobody out, and the first replica waits for one of 1.0.
 
   await redis.ask('CONFIG', 'SET', 'maxmemory', '1');
   const before = (await ours.marks()).length;
+  await redis.ask('EXPIRE', KEY, 30);
   for (let i = 0; i < 5; i++) {
     await ours.age(10);
     await sleep(1100);
   }
+  t.ok(Number(await redis.ask('TTL', KEY)) > 3600, 'the mark stays');
   t.ok((await ours.marks()).length <= before + 1, 'the next mark waits until Redis took the last one');
   t.equal((await verify(first, pair.access_token)).statusCode, 200);
   const second = await ours.start({ REDIS_PREFIX: 'wrong:' });

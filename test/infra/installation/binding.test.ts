@@ -10,7 +10,7 @@ function held(text: string) {
 }
 
 const newcomer = NEWCOMER;
-/** PostgreSQL has just come back. */
+/** PostgreSQL has just come back, or somebody has served until now. */
 const unsteady: Memory = { ...NEWCOMER, isSteady: false };
 const servedWith = (bound: string, ...former: string[]): Memory => ({
   ...NEWCOMER,
@@ -49,7 +49,7 @@ const CASES: Case[] = [
   ['a failover of PostgreSQL lost a claim', 'B m', ['A', FRESH], servedWith('B', 'A'), 'claim'],
   ['a failover of PostgreSQL lost the first claim', 'B m', [null, null], servedWith('B'), 'claim'],
   ['the others have moved', 'A m', ['B', FRESH], servedWith('A'), 'REDIS_URL'],
-  ['the others have moved, and have ended', 'A m', ['B', QUIET], servedWith('A'), 'REDIS_URL'],
+  ['the others have moved, and have ended', 'A m', ['B', QUIET], servedWith('A'), 'claim'],
   ['emptied twice: the one that claimed first claims again', '-', ['B', FRESH], servedWith('A'), 'REDIS_URL'],
   ['the same, and that one has died', '-', ['B', QUIET], servedWith('A'), 'claim'],
 
@@ -57,6 +57,8 @@ const CASES: Case[] = [
   ['the old Redis, beside a replica that serves with another', 'Z m', ['A', FRESH], newcomer, 'REDIS_URL'],
   ['an emptied or moved Redis, and nobody serves', '-', ['A', QUIET], newcomer, 'claim'],
   ['nobody could show it during an outage of PostgreSQL', '-', ['A', QUIET], unsteady, 'REDIS_URL'],
+  ['a time that is ahead, and nobody serves', '-', ['A', -3_600_000], newcomer, 'claim'],
+  ['a time that is ahead, and somebody may', '-', ['A', -3_600_000], unsteady, 'REDIS_URL'],
   ['a first start after an outage', '-', [null, null], unsteady, 'claim'],
   ['an old Redis of ours, and nobody serves', 'Z m', ['A', QUIET], newcomer, 'claim'],
 ];
@@ -81,7 +83,7 @@ test('the objection says what to do', (t) => {
     problem: /does not know.+backup/,
     action: /latchkey recover.+REDIS_PREFIX/,
   });
-  t.match(told('A m', servedWith('A'), 'B'), { is: 'refuse', problem: /moved/, action: /restart/ });
+  t.match(told('A m', servedWith('A'), 'B'), { is: 'wait', problem: /moved/, action: /restart.+stop them/ });
   t.match(told('-'), { is: 'wait', problem: /another Redis/, action: /Move Redis/ });
   t.end();
 });

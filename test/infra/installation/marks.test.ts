@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type Test } from 'tap';
 import { makeMarks } from '../../../src/infra/installation/marks.ts';
 import { openPostgres } from '../../support/open-postgres.ts';
-import { testDatabase } from '../../support/postgres.ts';
+import { testDatabase, withClient } from '../../support/postgres.ts';
 import { sql } from '../../support/sql.ts';
 
 /** Two replicas on one database. */
@@ -18,7 +19,7 @@ async function twoReplicas(t: Test) {
 }
 
 test('of two claims at once, one counts, and Redis gets its id alone', async (t) => {
-  const { one, two } = await twoReplicas(t);
+  const { url, one, two, age } = await twoReplicas(t);
   const mark = await one.add();
   let entered = 0;
   const label = () => {
@@ -35,6 +36,21 @@ test('of two claims at once, one counts, and Redis gets its id alone', async (t)
   const died = one.claim(id ?? '', mark, () => Promise.reject(new Error('died')));
   await t.rejects(died, /died/);
   t.equal((await one.read([])).id, id);
+
+  const take = () => two.claim(id ?? '', mark, () => Promise.resolve(true), true);
+  t.equal(await take(), null, 'a replica has shown meanwhile that it serves');
+  await age(31);
+  // What the claim waits for may be such a sign.
+  const beat = withClient(url, async (client) => {
+    await client.query("BEGIN; UPDATE installation SET at = clock_timestamp() WHERE name = 'redis_id'");
+    const taken = take();
+    await sleep(300);
+    await client.query('COMMIT');
+    return taken;
+  });
+  t.equal(await beat, null);
+  await age(31);
+  t.match(await take(), /./);
 });
 
 test('one mark in ten seconds, whatever the number of replicas, and the newest stay', async (t) => {
