@@ -26,7 +26,7 @@ export async function checkInstallation(
   { prisma }: Pick<Postgres, 'prisma'>,
 ): Promise<Finding[]> {
   const facts = await makeInstallationRecord(prisma).read();
-  const inUse = await makeKeyRegistry(prisma, config.KEY_PUBLISH_LEAD).inUse();
+  const inUse = await makeKeyRegistry(prisma, config.KEY_PUBLISH_LEAD).inUse(false);
   const held = heldKids(config);
   return [
     ...judgeSettings(config, facts),

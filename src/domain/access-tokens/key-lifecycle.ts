@@ -12,6 +12,12 @@ export const SIGNED_INTERVAL = 60_000;
 export const LATE = SIGNED_INTERVAL + 10_000;
 
 /**
+ * After an outage of the record, how long replicas take to record again what they sign with, in milliseconds: one
+ * attempt may hang, and the next follows 5 s later. Until then their silence does not show that none signs.
+ */
+export const SETTLED = 10_000;
+
+/**
  * How long verifiers may keep the JWKS: half of the lead. The other half is for the file to reach every replica.
  * @param lead KEY_PUBLISH_LEAD. @returns seconds.
  */

@@ -47,7 +47,7 @@ export interface KeyRing {
   /**
    * Whether replicas sign with this key now, which this one does not have: an unknown key may be one that it has yet to
    * load. A key that was retired does not count.
-   * @throws AuthError `unavailable`
+   * @throws AuthError `unavailable`, also just after an outage if the key is not on record
    */
   isInUse(kid: string): Promise<boolean>;
   /** Calls back after every change. */
@@ -78,6 +78,9 @@ export interface KeyInUse {
 export interface KeyRegistry {
   /** @returns which of the keys may sign, the refresh secret included. @throws AuthError `unavailable` */
   note(notes: KeyNotes): Promise<ReadonlySet<string>>;
-  /** @throws AuthError `unavailable` */
-  inUse(): Promise<readonly KeyInUse[]>;
+  /**
+   * @param sinceLast counts the 70 s from the newest record, and not from now: the record may have been away.
+   * @throws AuthError `unavailable`
+   */
+  inUse(sinceLast: boolean): Promise<readonly KeyInUse[]>;
 }

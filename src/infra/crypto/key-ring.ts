@@ -1,6 +1,12 @@
-import { refreshSignerFirst, signerFirst, signerOf } from '../../domain/access-tokens/key-lifecycle.ts';
+import {
+  refreshSignerFirst,
+  SETTLED,
+  signerFirst,
+  signerOf,
+} from '../../domain/access-tokens/key-lifecycle.ts';
 import type { KeyInUse, KeyRegistry, KeyRing, KeySet } from '../../domain/access-tokens/ports.ts';
 import { makeSharedLook } from '../../domain/limits/shared-look.ts';
+import { AuthError } from '../../domain/errors.ts';
 import { keysOf, readFolder, readKeyFiles } from './key-files.ts';
 import { parseRefreshSecrets } from './keys.ts';
 
@@ -15,6 +21,14 @@ export interface KeyRingOptions {
   onError: (error: Error) => void;
   /** Called if the registry is unavailable, and with null when it is back. Meanwhile the signing key stays the same. */
   onRegistry: (error: Error | null) => void;
+  answering: Answering;
+}
+
+/** For how long the registry has answered; null if it does not. */
+interface Answering {
+  answered(): void;
+  failed(): void;
+  since(): number | null;
 }
 
 /** At most one unplanned reload per second: tokens with invented key ids must not keep the disk busy. */
@@ -36,7 +50,7 @@ export interface SettledKeyRing extends KeyRing {
  * @throws KeyError if there is no usable key at the start.
  */
 export function makeKeyRing(options: KeyRingOptions): SettledKeyRing {
-  const { registry, onError, onRegistry } = options;
+  const { answering, onError, onRegistry } = options;
   const listeners: ((keys: KeySet) => Promise<void>)[] = [];
   let files = readKeyFiles(options.signingKeysDir);
   let read: KeySet = { signing: keysOf(files), refresh: parseRefreshSecrets(options.readRefreshSecrets()) };
@@ -58,9 +72,21 @@ export function makeKeyRing(options: KeyRingOptions): SettledKeyRing {
   const seen = new Set(kidsOf(read));
   /** By the registry's last answer. */
   let inUse: readonly KeyInUse[] = [];
+  let hasFailed = false;
+  const registry = watched(options.registry, {
+    answered() {
+      answering.answered();
+    },
+    failed() {
+      answering.failed();
+      hasFailed = true;
+    },
+  });
+  /** Whether other replicas may have yet to record what they sign with. */
+  const isSettling = () => (answering.since() ?? 0) < SETTLED;
   const usage = makeSharedLook(
     async () => {
-      inUse = await registry.inUse();
+      inUse = await registry.inUse(isSettling());
     },
     {
       clock: { monotonic: () => performance.now() },
@@ -161,7 +187,10 @@ export function makeKeyRing(options: KeyRingOptions): SettledKeyRing {
       if (seen.has(kid)) return false;
       if (isKnown()) return true;
       await usage.fresh();
-      return isKnown();
+      if (isKnown()) return true;
+      // At the start, an earlier outage does not show. But then a replica has every key of the last record.
+      if (hasFailed && isSettling()) throw new AuthError('unavailable');
+      return false;
     },
     async settle() {
       await loadOnce();
@@ -178,6 +207,24 @@ export function makeKeyRing(options: KeyRingOptions): SettledKeyRing {
     onChange(listener) {
       listeners.push(listener);
     },
+  };
+}
+
+/** The same registry, which reports whether it answers. */
+function watched(registry: KeyRegistry, { answered, failed }: Omit<Answering, 'since'>): KeyRegistry {
+  const watch = async <Answer>(answer: Promise<Answer>) => {
+    try {
+      const found = await answer;
+      answered();
+      return found;
+    } catch (error) {
+      failed();
+      throw error;
+    }
+  };
+  return {
+    note: (notes) => watch(registry.note(notes)),
+    inUse: (sinceLast) => watch(registry.inUse(sinceLast)),
   };
 }
 

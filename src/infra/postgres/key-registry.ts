@@ -91,17 +91,20 @@ export function makeKeyRegistry(prisma: PrismaClient, lead: number): KeyRegistry
     return now.filter(({ isActive }) => isActive).map(({ kid }) => kid);
   }
 
-  const inUse = () =>
+  const inUse = (sinceLast: boolean) =>
     prisma.$queryRaw<KeyInUse[]>`
-      SELECT kid,
-        CASE WHEN signs_since IS NULL AND published_at IS NULL THEN 'refresh' ELSE 'signing' END AS kind
-      FROM signing_keys
+      WITH signed AS (
+        SELECT kid, signed_at,
+          CASE WHEN signs_since IS NULL AND published_at IS NULL THEN 'refresh' ELSE 'signing' END AS kind
+        FROM signing_keys WHERE NOT EXISTS (SELECT FROM installation WHERE name = ${RETIRED} || kid)
+      )
+      SELECT kid, kind FROM signed
       WHERE signed_at > statement_timestamp() - ${LATE} * interval '1 millisecond'
-        AND NOT EXISTS (SELECT FROM installation WHERE name = ${RETIRED} || kid)
+        OR ${sinceLast} AND signed_at > (SELECT max(signed_at) FROM signed) - ${LATE} * interval '1 millisecond'
       ORDER BY kid`;
 
   return {
     note: (notes) => mapDatabaseErrors(() => note(notes)),
-    inUse: () => mapDatabaseErrors(inUse),
+    inUse: (sinceLast) => mapDatabaseErrors(() => inUse(sinceLast)),
   };
 }

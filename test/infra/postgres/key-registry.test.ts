@@ -21,7 +21,7 @@ async function aRegistry(t: Test) {
       return active.filter((kid) => kid !== 'secret');
     };
   };
-  const inUse = () => makeKeyRegistry(postgres.prisma, LEAD).inUse();
+  const inUse = (sinceLast = false) => makeKeyRegistry(postgres.prisma, LEAD).inUse(sinceLast);
   const retire = (kid: string) => makeInstallationRecord(postgres.prisma).retire(kid);
   const pass = (seconds: number) =>
     sql(
@@ -127,7 +127,8 @@ test('the signing key is recorded once a minute', async (t) => {
 test('keys are in use for 70 s after the last record of it, unless they are retired', async (t) => {
   const { aReplica, pass, rowOf, inUse, retire } = await aRegistry(t);
   const replica = aReplica();
-  const kidsInUse = async () => (await inUse()).map(({ kid, kind }) => `${kind} ${kid}`).sort();
+  const kidsInUse = async (sinceLast?: boolean) =>
+    (await inUse(sinceLast)).map(({ kid, kind }) => `${kind} ${kid}`).sort();
   await replica(['b', 'a']);
   t.strictSame(await kidsInUse(), ['refresh secret'], 'on record before it signs');
   await replica(['b', 'a'], 'b');
@@ -144,4 +145,5 @@ test('keys are in use for 70 s after the last record of it, unless they are reti
   t.strictSame(await kidsInUse(), ['signing b']);
   await pass(71);
   t.strictSame(await kidsInUse(), []);
+  t.strictSame(await kidsInUse(true), ['signing b'], 'after an outage, those of the last record');
 });
