@@ -32,7 +32,7 @@ export function openKeyRing(
   const generated = readRefreshSecrets ? null : inDataDir(dataDir, generatedRefreshSecret);
   const keyRing = orStartError(() =>
     makeKeyRing({
-      registry: makeKeyRegistry(prisma, config.KEY_PUBLISH_LEAD),
+      registry: makeKeyRegistry(prisma, config.KEY_PUBLISH_LEAD, config.DATABASE_URL === undefined),
       answering: makeAnswering(() => systemClock.monotonic()),
       signingKeysDir: config.SIGNING_KEYS_DIR ?? inDataDir(dataDir, generatedSigningKeysDir),
       readRefreshSecrets: readRefreshSecrets ?? (() => generated ?? ''),

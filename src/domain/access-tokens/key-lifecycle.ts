@@ -30,7 +30,10 @@ export function jwksMaxAge(lead: number): number {
  * cannot tell, the key with the lowest file name signs, which has most likely been there for longest.
  * @param keys the highest file name first. @param active those that may sign; null if that is not known.
  */
-export function signerFirst(keys: readonly SigningKey[], active: ReadonlySet<string> | null): SigningKey[] {
+export function signerFirst<Key extends Pick<SigningKey, 'kid'>>(
+  keys: readonly Key[],
+  active: ReadonlySet<string> | null,
+): Key[] {
   const signer = keys.find(({ kid }) => active?.has(kid)) ?? keys.at(-1);
   return signer ? [signer, ...keys.filter((key) => key !== signer)] : [];
 }

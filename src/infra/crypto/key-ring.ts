@@ -4,7 +4,7 @@ import {
   signerFirst,
   signerOf,
 } from '../../domain/access-tokens/key-lifecycle.ts';
-import type { KeyInUse, KeyRegistry, KeyRing, KeySet } from '../../domain/access-tokens/ports.ts';
+import type { KeyInUse, KeyNotes, KeyRegistry, KeyRing, KeySet } from '../../domain/access-tokens/ports.ts';
 import { makeSharedLook } from '../../domain/limits/shared-look.ts';
 import { AuthError } from '../../domain/errors.ts';
 import { keysOf, readFolder, readKeyFiles } from './key-files.ts';
@@ -37,8 +37,11 @@ const MIN_RELOAD_INTERVAL = 1000;
 export interface SettledKeyRing extends KeyRing {
   /** Reads keys and secrets again, and reports them to the registry, once. An outage is reported to `onRegistry`. */
   settle(): Promise<void>;
-  /** The same, before the replica first serves. @throws AuthError `unavailable` */
-  register(): Promise<void>;
+  /**
+   * The same, before the replica first serves, unless it lacks keys that other replicas sign with.
+   * @returns those. @throws AuthError `unavailable`
+   */
+  register(): Promise<readonly KeyInUse[]>;
   /** Which keys other replicas sign with that this one does not have. @throws AuthError `unavailable` */
   missing(): Promise<readonly KeyInUse[]>;
 }
@@ -140,24 +143,29 @@ export function makeKeyRing(options: KeyRingOptions): SettledKeyRing {
     await apply();
   }
 
-  async function note(): Promise<void> {
+  function notes(): KeyNotes {
     const loaded = read.signing.map(({ kid }) => kid);
     const [{ kid: refresh } = { kid: '' }] = read.refresh;
-    active = await registry.note({
+    return {
       loaded,
       appeared: loaded.filter((kid) => !reported.includes(kid)),
       vanished: reported.filter((kid) => !loaded.includes(kid)),
       signing: hasServed ? signerOf(keys).kid : null,
       refresh,
-    });
-    reported = loaded;
+    };
+  }
+
+  async function noted({ loaded }: KeyNotes, answer: ReadonlySet<string>): Promise<void> {
+    active = answer;
+    reported = [...loaded];
     hasServed = true;
     await apply();
   }
 
   async function ask(): Promise<void> {
     try {
-      await note();
+      const reports = notes();
+      await noted(reports, await registry.note(reports));
       if (isRegistryDown) onRegistry(null);
       isRegistryDown = false;
     } catch (error) {
@@ -198,7 +206,10 @@ export function makeKeyRing(options: KeyRingOptions): SettledKeyRing {
     },
     async register() {
       await loadOnce();
-      await note();
+      const reports = notes();
+      const { missing, active: answer } = await registry.join(reports, kidsOf(keys), isSettling());
+      if (missing.length === 0) await noted(reports, answer);
+      return missing;
     },
     async missing() {
       await usage.look();
@@ -224,6 +235,7 @@ function watched(registry: KeyRegistry, { answered, failed }: Omit<Answering, 's
   };
   return {
     note: (notes) => watch(registry.note(notes)),
+    join: (...joining) => watch(registry.join(...joining)),
     inUse: (sinceLast) => watch(registry.inUse(sinceLast)),
   };
 }

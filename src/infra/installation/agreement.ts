@@ -22,7 +22,8 @@ interface AgreementPorts {
   settings: Settings;
   keys: {
     missing(): Promise<readonly KeyInUse[]>;
-    register(): Promise<void>;
+    /** Unless keys are missing. @returns those. */
+    register(): Promise<readonly KeyInUse[]>;
   };
   /** Of the embedded database: no other replica can be there, and its ISSUER follows PORT. */
   isAlone: boolean;
@@ -73,7 +74,7 @@ export function makeAgreement({ record, settings, keys, isAlone, logger }: Agree
     let facts = await record.read();
     if (isAlone) facts = await acceptAll(facts);
     let found = objectionTo(differencesOf(settings, facts));
-    if (!found && !hasJoined && !isAlone) found = objectionToMissing(missing);
+    if (!found && !hasJoined) found = objectionToMissing(missing);
     if (found) return found;
     if (HARD_FACTS.some((name) => !facts.has(name))) {
       await record.add(valuesOf(HARD_FACTS));
@@ -121,10 +122,11 @@ export function makeAgreement({ record, settings, keys, isAlone, logger }: Agree
   }
 
   async function lookNow(): Promise<void> {
-    const found = await judge();
+    let found = await judge();
     if (!found && !hasJoined) {
-      await keys.register();
-      hasJoined = true;
+      // Another replica may have been first.
+      found = objectionToMissing(await keys.register());
+      hasJoined = found === null;
     }
     failure = null;
     const before = objection;

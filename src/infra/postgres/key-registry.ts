@@ -1,6 +1,6 @@
-import { LATE, SIGNED_INTERVAL } from '../../domain/access-tokens/key-lifecycle.ts';
-import type { KeyInUse, KeyNotes, KeyRegistry } from '../../domain/access-tokens/ports.ts';
-import type { PrismaClient } from '../../generated/prisma/client.ts';
+import { LATE, SIGNED_INTERVAL, signerFirst } from '../../domain/access-tokens/key-lifecycle.ts';
+import type { Joined, KeyInUse, KeyNotes, KeyRegistry } from '../../domain/access-tokens/ports.ts';
+import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';
 
 interface Row {
@@ -9,6 +9,9 @@ interface Row {
   isDue: boolean;
   isSilent: boolean;
 }
+
+/** An arbitrary id that no other advisory lock uses. */
+const LOCK = 4_117_200_911;
 
 /** Before the id of a key that an operator has let go: the name of its row in `installation`. */
 export const RETIRED = 'retired:';
@@ -23,9 +26,38 @@ export const RETIRED = 'retired:';
  *   restarting would keep the key from ever signing.
  * - A key may sign until a replica's folder loses it. If it comes back, its lead starts again.
  * - A refresh secret has a row from before it first signs, with the time of its last use alone.
- * @param lead KEY_PUBLISH_LEAD, in seconds.
+ * @param lead KEY_PUBLISH_LEAD, in seconds. @param isAlone if no other replica can be there.
  */
-export function makeKeyRegistry(prisma: PrismaClient, lead: number): KeyRegistry {
+export function makeKeyRegistry(prisma: PrismaClient, lead: number, isAlone = false): KeyRegistry {
+  const { note, inUse } = statementsOf(prisma, lead);
+
+  async function join(
+    tx: Prisma.TransactionClient,
+    ...[notes, held, sinceLast]: Parameters<KeyRegistry['join']>
+  ): Promise<Joined> {
+    const statements = statementsOf(tx, lead);
+    await tx.$executeRaw`SELECT pg_advisory_xact_lock(${LOCK})`;
+    const found = isAlone ? [] : await statements.inUse(sinceLast);
+    const missing = found.filter(({ kid }) => !held.includes(kid));
+    if (missing.length > 0) return { missing, active: new Set() };
+    const active = await statements.note(notes);
+    const [signer] = signerFirst(
+      notes.loaded.map((kid) => ({ kid })),
+      active,
+    );
+    // Before it signs, like the refresh secret.
+    if (signer) await statements.saySigned(signer.kid);
+    return { missing, active };
+  }
+
+  return {
+    note: (notes) => mapDatabaseErrors(() => note(notes)),
+    join: (...joining) => mapDatabaseErrors(() => prisma.$transaction((tx) => join(tx, ...joining))),
+    inUse: (sinceLast) => (isAlone ? Promise.resolve([]) : mapDatabaseErrors(() => inUse(sinceLast))),
+  };
+}
+
+function statementsOf(prisma: Pick<PrismaClient, '$queryRaw' | '$executeRaw'>, lead: number) {
   const read = (loaded: readonly string[], signing: readonly string[]) =>
     prisma.$queryRaw<Row[]>`
       SELECT kid, signs_since IS NOT NULL AS "isActive",
@@ -103,8 +135,5 @@ export function makeKeyRegistry(prisma: PrismaClient, lead: number): KeyRegistry
         OR ${sinceLast} AND signed_at > (SELECT max(signed_at) FROM signed) - ${LATE} * interval '1 millisecond'
       ORDER BY kid`;
 
-  return {
-    note: (notes) => mapDatabaseErrors(() => note(notes)),
-    inUse: (sinceLast) => mapDatabaseErrors(() => inUse(sinceLast)),
-  };
+  return { note, inUse, saySigned };
 }

@@ -71,7 +71,7 @@ function open(t: Test, directory: string, registry: KeyRegistry, interval = 20, 
 const NEVER = 3_600_000;
 const kids = ({ ring }: ReturnType<typeof open>) => ring.current().signing.map(({ kid }) => kid);
 const outage = () => Promise.reject(new AuthError('unavailable'));
-const unreachable: KeyRegistry = { note: outage, inUse: outage };
+const unreachable: KeyRegistry = { note: outage, join: outage, inUse: outage };
 
 test('at the first start the highest file name signs, and every key verifies', async (t) => {
   const folder = aFolder(t);
@@ -237,6 +237,7 @@ test('a new refresh secret signs once it is on record, and meanwhile verifies', 
   const switched: KeyRegistry = {
     ...registry,
     note: (notes) => (isAway ? unreachable : registry).note(notes),
+    join: (...joining) => (isAway ? unreachable : registry).join(...joining),
   };
   const [old, next] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64url')) as [string, string];
   const opened = open(t, folder.directory, switched, NEVER);
@@ -290,7 +291,7 @@ test('after an outage, silence shows nothing until the record has answered for 1
   const clock = aClock();
   let isAway = true;
   const switched: KeyRegistry = {
-    note: (notes) => (isAway ? unreachable : registry).note(notes),
+    ...registry,
     inUse: (sinceLast) => (isAway ? unreachable : registry).inUse(sinceLast),
   };
   const { ring } = open(t, folder.directory, switched, NEVER, clock);

@@ -21,6 +21,16 @@ async function aRegistry(t: Test) {
       return active.filter((kid) => kid !== 'secret');
     };
   };
+  const join = (kid: string, isAlone = false) => {
+    const notes = {
+      loaded: [kid],
+      appeared: [kid],
+      vanished: [],
+      signing: null,
+      refresh: `secret of ${kid}`,
+    };
+    return makeKeyRegistry(postgres.prisma, LEAD, isAlone).join(notes, [kid, notes.refresh], false);
+  };
   const inUse = (sinceLast = false) => makeKeyRegistry(postgres.prisma, LEAD).inUse(sinceLast);
   const retire = (kid: string) => makeInstallationRecord(postgres.prisma).retire(kid);
   const pass = (seconds: number) =>
@@ -32,7 +42,7 @@ async function aRegistry(t: Test) {
     );
   const rowOf = async (kid: string) =>
     (await sql<Record<string, Date | null>>(url, 'SELECT * FROM signing_keys WHERE kid = $1', [kid]))[0];
-  return { aReplica, pass, rowOf, inUse, retire };
+  return { aReplica, join, pass, rowOf, inUse, retire };
 }
 
 test('the first replica’s keys may sign at once, later keys after the lead', async (t) => {
@@ -106,6 +116,20 @@ test('many replicas at once agree', async (t) => {
   for (const active of await all(['d', 'c', 'b', 'a'])) t.strictSame(active, ['a', 'b']);
   await pass(LEAD);
   for (const active of await all(['d', 'c', 'b', 'a'])) t.strictSame(active, ['a', 'b', 'c', 'd']);
+});
+
+test('of replicas with different keys that begin at once, one begins', async (t) => {
+  const { join, rowOf } = await aRegistry(t);
+  const answers = await Promise.all(['a', 'b', 'c', 'd'].map((kid) => join(kid)));
+  const joined = answers.filter(({ missing }) => missing.length === 0);
+  t.equal(joined.length, 1);
+  const [first] = [...(joined[0]?.active ?? [])];
+  t.ok((await rowOf(String(first)))?.signed_at, 'recorded before it signs');
+  for (const { missing, active } of answers.filter((each) => each !== joined[0])) {
+    t.strictSame(missing.map(({ kind }) => kind).sort(), ['refresh', 'signing']);
+    t.equal(active.size, 0);
+  }
+  t.match(await join('e', true), { missing: [] }, 'no other replica can be there');
 });
 
 test('the signing key is recorded once a minute', async (t) => {
