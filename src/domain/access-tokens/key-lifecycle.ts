@@ -6,10 +6,13 @@ const LONGEST_MAX_AGE = 300;
 /** How often a replica records which key it signs with, in milliseconds. */
 export const SIGNED_INTERVAL = 60_000;
 
+/** A record that lies further ahead than this comes from a server whose clock was ahead: it is out of date. */
+export const AHEAD = 10_000;
+
 /**
  * How much later than its last record a key may have signed: one interval, and the clocks' difference; milliseconds.
  */
-export const LATE = SIGNED_INTERVAL + 10_000;
+export const LATE = SIGNED_INTERVAL + AHEAD;
 
 /**
  * After an outage of the record, how long replicas take to record again what they sign with, in milliseconds: one

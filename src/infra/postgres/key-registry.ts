@@ -1,6 +1,6 @@
-import { LATE, SIGNED_INTERVAL, signerFirst } from '../../domain/access-tokens/key-lifecycle.ts';
+import { AHEAD, LATE, SIGNED_INTERVAL, signerFirst } from '../../domain/access-tokens/key-lifecycle.ts';
 import type { Joined, KeyInUse, KeyNotes, KeyRegistry } from '../../domain/access-tokens/ports.ts';
-import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
+import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';
 
 interface Row {
@@ -15,6 +15,11 @@ const LOCK = 4_117_200_911;
 
 /** Before the id of a key that an operator has let go: the name of its row in `installation`. */
 export const RETIRED = 'retired:';
+
+/** A condition on `signing_keys`: whether a key was recorded as signing within these milliseconds. */
+export const signedWithin = (ms: number) => Prisma.sql`
+  (signed_at BETWEEN statement_timestamp() - ${ms} * interval '1 millisecond'
+    AND statement_timestamp() + ${AHEAD} * interval '1 millisecond')`;
 
 /**
  * The replicas' shared record of their keys. Each statement decides and writes in one step, by the database's clock, so
@@ -63,7 +68,7 @@ function statementsOf(prisma: Pick<PrismaClient, '$queryRaw' | '$executeRaw'>, l
       SELECT kid, signs_since IS NOT NULL AS "isActive",
         signs_since IS NULL AND published_at + ${lead} * interval '1 second' <= statement_timestamp() AS "isDue",
         kid = ANY(${[...signing]}::text[])
-          AND coalesce(signed_at < statement_timestamp() - ${SIGNED_INTERVAL} * interval '1 millisecond', true)
+          AND NOT coalesce(${signedWithin(SIGNED_INTERVAL)}, false)
           AS "isSilent"
       FROM signing_keys WHERE kid = ANY(${[...loaded]}::text[])`;
 
@@ -131,7 +136,7 @@ function statementsOf(prisma: Pick<PrismaClient, '$queryRaw' | '$executeRaw'>, l
         FROM signing_keys WHERE NOT EXISTS (SELECT FROM installation WHERE name = ${RETIRED} || kid)
       )
       SELECT kid, kind FROM signed
-      WHERE signed_at > statement_timestamp() - ${LATE} * interval '1 millisecond'
+      WHERE ${signedWithin(LATE)}
         OR ${sinceLast} AND signed_at > (SELECT max(signed_at) FROM signed) - ${LATE} * interval '1 millisecond'
       ORDER BY kid`;
 

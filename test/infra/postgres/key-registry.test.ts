@@ -170,4 +170,9 @@ test('keys are in use for 70 s after the last record of it, unless they are reti
   await pass(71);
   t.strictSame(await kidsInUse(), []);
   t.strictSame(await kidsInUse(true), ['signing b'], 'after an outage, those of the last record');
+  await pass(-3600);
+  t.strictSame(await kidsInUse(), [], 'the clock of another server was ahead');
+  t.strictSame(await kidsInUse(true), ['signing b']);
+  await replica(['b', 'a'], 'b');
+  t.strictSame(await kidsInUse(), ['signing b'], 'recorded anew');
 });
