@@ -45,6 +45,7 @@ export function makeKeyRegistry(prisma: PrismaClient, lead: number, isAlone = fa
     const found = isAlone ? [] : await statements.inUse(sinceLast);
     const missing = found.filter(({ kid }) => !held.includes(kid));
     if (missing.length > 0) return { missing, active: new Set() };
+    await statements.takeBack([...held]);
     const active = await statements.note(notes);
     const [signer] = signerFirst(
       notes.loaded.map((kid) => ({ kid })),
@@ -128,6 +129,13 @@ function statementsOf(prisma: Pick<PrismaClient, '$queryRaw' | '$executeRaw'>, l
     return now.filter(({ isActive }) => isActive).map(({ kid }) => kid);
   }
 
+  /** Keys that were retired count again if a replica begins with them after the last one that signed with them has gone. */
+  const takeBack = (kids: string[]) =>
+    prisma.$executeRaw`
+      DELETE FROM installation USING signing_keys
+      WHERE name = ${RETIRED} || kid AND kid = ANY(${kids}::text[])
+        AND NOT coalesce(${signedWithin(LATE)}, false)`;
+
   const inUse = (sinceLast: boolean) =>
     prisma.$queryRaw<KeyInUse[]>`
       WITH signed AS (
@@ -140,5 +148,5 @@ function statementsOf(prisma: Pick<PrismaClient, '$queryRaw' | '$executeRaw'>, l
         OR ${sinceLast} AND signed_at > (SELECT max(signed_at) FROM signed) - ${LATE} * interval '1 millisecond'
       ORDER BY kid`;
 
-  return { note, inUse, saySigned };
+  return { note, inUse, saySigned, takeBack };
 }

@@ -132,6 +132,18 @@ test('of replicas with different keys that begin at once, one begins', async (t)
   t.match(await join('e', true), { missing: [] }, 'no other replica can be there');
 });
 
+test('a retired key counts again if a replica begins with it once it has been silent for 70 s', async (t) => {
+  const { join, pass, inUse, retire } = await aRegistry(t);
+  await join('a');
+  await retire('a');
+  await retire('secret of a');
+  await join('a');
+  t.strictSame(await inUse(), [], 'an old replica restarts during the rollout');
+  await pass(71);
+  await join('a');
+  t.equal((await inUse()).length, 2);
+});
+
 test('the signing key is recorded once a minute', async (t) => {
   const { aReplica, pass, rowOf } = await aRegistry(t);
   const one = aReplica();
