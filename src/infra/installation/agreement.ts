@@ -25,7 +25,7 @@ interface AgreementPorts {
     /** Unless keys are missing. @returns those. */
     register(): Promise<readonly KeyInUse[]>;
   };
-  /** Of the embedded database: no other replica can be there, and its ISSUER follows PORT. */
+  /** Of the embedded database: no other replica can be there to agree with, and its ISSUER follows PORT. */
   isAlone: boolean;
   logger: {
     error(fields: object, text: string): void;
@@ -69,10 +69,10 @@ export function makeAgreement({ record, settings, keys, isAlone, logger }: Agree
   let differing: readonly Difference[] = [];
 
   async function judge(): Promise<Objection | null> {
+    if (isAlone) return null;
     // Also afterwards: the answer tells unknown keys from invented ones.
     const missing = await keys.missing();
     let facts = await record.read();
-    if (isAlone) facts = await acceptAll(facts);
     let found = objectionTo(differencesOf(settings, facts));
     if (!found && !hasJoined) found = objectionToMissing(missing);
     if (found) return found;
@@ -89,12 +89,6 @@ export function makeAgreement({ record, settings, keys, isAlone, logger }: Agree
     }
     noteDiffering(differencesOf(settings, facts));
     return null;
-  }
-
-  async function acceptAll(facts: Facts): Promise<Facts> {
-    const differences = differencesOf(settings, facts);
-    for (const { name, own, recorded } of differences) await record.replace(name, recorded, own);
-    return differences.length > 0 ? record.read() : facts;
   }
 
   function isDue(name: FactName, facts: Facts): boolean {
