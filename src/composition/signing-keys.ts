@@ -11,9 +11,11 @@ import {
 } from '../infra/crypto/generated-keys.ts';
 import { makeKeyRing, type SettledKeyRing } from '../infra/crypto/key-ring.ts';
 import { KeyError } from '../infra/crypto/keys.ts';
+import { makeAnswering } from '../infra/installation/answering.ts';
 import { makeKeyRegistry } from '../infra/postgres/key-registry.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import type { BackgroundTasks } from '../runtime/background-tasks.ts';
+import { systemClock } from '../runtime/system-clock.ts';
 import { StartError } from '../runtime/start-error.ts';
 
 /** How often the key files are read, in milliseconds. */
@@ -30,7 +32,8 @@ export function openKeyRing(
   const generated = readRefreshSecrets ? null : inDataDir(dataDir, generatedRefreshSecret);
   const keyRing = orStartError(() =>
     makeKeyRing({
-      registry: makeKeyRegistry(prisma, config.KEY_PUBLISH_LEAD),
+      registry: makeKeyRegistry(prisma, config.KEY_PUBLISH_LEAD, config.DATABASE_URL === undefined),
+      answering: makeAnswering(() => systemClock.monotonic()),
       signingKeysDir: config.SIGNING_KEYS_DIR ?? inDataDir(dataDir, generatedSigningKeysDir),
       readRefreshSecrets: readRefreshSecrets ?? (() => generated ?? ''),
       onError: (error) => {

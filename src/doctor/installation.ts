@@ -31,7 +31,7 @@ export async function checkInstallation(
   const tables = `SELECT to_regclass('signing_keys') IS NOT NULL AS keys, to_regclass('installation') IS NOT NULL AS facts`;
   const [has] = (await pool.query<{ keys: boolean; facts: boolean }>(tables)).rows;
   const facts = has?.facts ? await makeInstallationRecord(prisma).read() : new Map();
-  const inUse = has?.keys ? await keysInUse(prisma, has.facts) : [];
+  const inUse = has?.keys ? await keysInUse(prisma, false, has.facts) : [];
   const held = heldKids(config);
   return [
     ...judgeSettings(config, facts),

@@ -54,6 +54,7 @@ test('settings accept records new values, says what they cost, and refuses while
   t.match(await accept({ ISSUER }), { code: 0 }, 'nothing changes');
   t.strictSame(await recorded(), ['AUDIENCE latchkey', `ISSUER ${ISSUER}`]);
 
+  await signed('ahead', -3600);
   await signed('secret', 71);
   const accepted = await accept({ ...slash, AUDIENCE: 'shop' }, '--json');
   t.equal(accepted.code, 0);

@@ -6,10 +6,19 @@ const LONGEST_MAX_AGE = 300;
 /** How often a replica records which key it signs with, in milliseconds. */
 export const SIGNED_INTERVAL = 60_000;
 
+/** A record that lies further ahead than this comes from a server whose clock was ahead: it is out of date. */
+export const AHEAD = 10_000;
+
 /**
  * How much later than its last record a key may have signed: one interval, and the clocks' difference; milliseconds.
  */
-export const LATE = SIGNED_INTERVAL + 10_000;
+export const LATE = SIGNED_INTERVAL + AHEAD;
+
+/**
+ * After an outage of the record, how long replicas take to record again what they sign with, in milliseconds: one
+ * attempt may hang, and the next follows 5 s later. Until then their silence does not show that none signs.
+ */
+export const SETTLED = 10_000;
 
 /**
  * How long verifiers may keep the JWKS: half of the lead. The other half is for the file to reach every replica.
@@ -24,7 +33,10 @@ export function jwksMaxAge(lead: number): number {
  * cannot tell, the key with the lowest file name signs, which has most likely been there for longest.
  * @param keys the highest file name first. @param active those that may sign; null if that is not known.
  */
-export function signerFirst(keys: readonly SigningKey[], active: ReadonlySet<string> | null): SigningKey[] {
+export function signerFirst<Key extends Pick<SigningKey, 'kid'>>(
+  keys: readonly Key[],
+  active: ReadonlySet<string> | null,
+): Key[] {
   const signer = keys.find(({ kid }) => active?.has(kid)) ?? keys.at(-1);
   return signer ? [signer, ...keys.filter((key) => key !== signer)] : [];
 }

@@ -47,7 +47,7 @@ export interface KeyRing {
   /**
    * Whether replicas sign with this key now, which this one does not have: an unknown key may be one that it has yet to
    * load. A key that was retired does not count.
-   * @throws AuthError `unavailable`
+   * @throws AuthError `unavailable`, also just after an outage if the key is not on record
    */
   isInUse(kid: string): Promise<boolean>;
   /** Calls back after every change. */
@@ -74,10 +74,26 @@ export interface KeyInUse {
   kind: keyof KeySet;
 }
 
+export interface Joined {
+  missing: readonly KeyInUse[];
+  /** Empty if keys are missing. */
+  active: ReadonlySet<string>;
+}
+
 /** Shared by the replicas: which of their keys have been published for long enough to sign, and which ones sign. */
 export interface KeyRegistry {
   /** @returns which of the keys may sign, the refresh secret included. @throws AuthError `unavailable` */
   note(notes: KeyNotes): Promise<ReadonlySet<string>>;
-  /** @throws AuthError `unavailable` */
-  inUse(): Promise<readonly KeyInUse[]>;
+  /**
+   * The first note of a replica, with which it begins to sign, unless it lacks keys in use. Of replicas that begin at
+   * once, each sees those before it.
+   * @param held every key and secret that it has. @param sinceLast as for `inUse`.
+   * @returns the keys that it lacks, or else which ones may sign. @throws AuthError `unavailable`
+   */
+  join(notes: KeyNotes, held: readonly string[], sinceLast: boolean): Promise<Joined>;
+  /**
+   * @param sinceLast counts the 70 s from the newest record, and not from now: the record may have been away.
+   * @throws AuthError `unavailable`
+   */
+  inUse(sinceLast: boolean): Promise<readonly KeyInUse[]>;
 }

@@ -13,22 +13,29 @@ const MIN_INTERVAL = 1000;
 export interface SharedLook {
   /** Looks now, as a task does. */
   look: () => Promise<void>;
-  /** Resolves once a look that began after the call has ended. Concurrent calls share one, at most one a second. */
+  /**
+   * Resolves once a look that began after the call has ended. Concurrent calls share one, at most one a second, and none
+   * begins before the last one has ended: as long as the store hangs, strangers hold one connection.
+   */
   fresh: () => Promise<void>;
 }
 
 export function makeSharedLook(look: () => Promise<void>, { clock, sleep }: SharedLookOptions): SharedLook {
   let lastBegun = -MIN_INTERVAL;
+  let last: Promise<unknown> = Promise.resolve();
   let next: Promise<void> | null = null;
 
   async function waitForTurn(): Promise<void> {
+    await last;
     const wait = lastBegun + MIN_INTERVAL - clock.monotonic();
     if (wait > 0) await sleep(wait);
   }
 
   function begin(): Promise<void> {
     lastBegun = clock.monotonic();
-    return look();
+    const looking = look();
+    last = looking.catch(() => undefined);
+    return looking;
   }
 
   return {

@@ -1,6 +1,12 @@
-import { refreshSignerFirst, signerFirst, signerOf } from '../../domain/access-tokens/key-lifecycle.ts';
-import type { KeyInUse, KeyRegistry, KeyRing, KeySet } from '../../domain/access-tokens/ports.ts';
+import {
+  refreshSignerFirst,
+  SETTLED,
+  signerFirst,
+  signerOf,
+} from '../../domain/access-tokens/key-lifecycle.ts';
+import type { KeyInUse, KeyNotes, KeyRegistry, KeyRing, KeySet } from '../../domain/access-tokens/ports.ts';
 import { makeSharedLook } from '../../domain/limits/shared-look.ts';
+import { AuthError } from '../../domain/errors.ts';
 import { keysOf, readFolder, readKeyFiles } from './key-files.ts';
 import { parseRefreshSecrets } from './keys.ts';
 
@@ -15,6 +21,14 @@ export interface KeyRingOptions {
   onError: (error: Error) => void;
   /** Called if the registry is unavailable, and with null when it is back. Meanwhile the signing key stays the same. */
   onRegistry: (error: Error | null) => void;
+  answering: Answering;
+}
+
+/** For how long the registry has answered; null if it does not. */
+interface Answering {
+  answered(): void;
+  failed(): void;
+  since(): number | null;
 }
 
 /** At most one unplanned reload per second: tokens with invented key ids must not keep the disk busy. */
@@ -23,8 +37,11 @@ const MIN_RELOAD_INTERVAL = 1000;
 export interface SettledKeyRing extends KeyRing {
   /** Reads keys and secrets again, and reports them to the registry, once. An outage is reported to `onRegistry`. */
   settle(): Promise<void>;
-  /** The same, before the replica first serves. @throws AuthError `unavailable` */
-  register(): Promise<void>;
+  /**
+   * The same, before the replica first serves, unless it lacks keys that other replicas sign with.
+   * @returns those. @throws AuthError `unavailable`
+   */
+  register(): Promise<readonly KeyInUse[]>;
   /** Which keys other replicas sign with that this one does not have. @throws AuthError `unavailable` */
   missing(): Promise<readonly KeyInUse[]>;
 }
@@ -36,7 +53,7 @@ export interface SettledKeyRing extends KeyRing {
  * @throws KeyError if there is no usable key at the start.
  */
 export function makeKeyRing(options: KeyRingOptions): SettledKeyRing {
-  const { registry, onError, onRegistry } = options;
+  const { answering, onError, onRegistry } = options;
   const listeners: ((keys: KeySet) => Promise<void>)[] = [];
   let files = readKeyFiles(options.signingKeysDir);
   let read: KeySet = { signing: keysOf(files), refresh: parseRefreshSecrets(options.readRefreshSecrets()) };
@@ -58,9 +75,21 @@ export function makeKeyRing(options: KeyRingOptions): SettledKeyRing {
   const seen = new Set(kidsOf(read));
   /** By the registry's last answer. */
   let inUse: readonly KeyInUse[] = [];
+  let hasFailed = false;
+  const registry = watched(options.registry, {
+    answered() {
+      answering.answered();
+    },
+    failed() {
+      answering.failed();
+      hasFailed = true;
+    },
+  });
+  /** Whether other replicas may have yet to record what they sign with. */
+  const isSettling = () => (answering.since() ?? 0) < SETTLED;
   const usage = makeSharedLook(
     async () => {
-      inUse = await registry.inUse();
+      inUse = await registry.inUse(isSettling());
     },
     {
       clock: { monotonic: () => performance.now() },
@@ -114,24 +143,29 @@ export function makeKeyRing(options: KeyRingOptions): SettledKeyRing {
     await apply();
   }
 
-  async function note(): Promise<void> {
+  function notes(): KeyNotes {
     const loaded = read.signing.map(({ kid }) => kid);
     const [{ kid: refresh } = { kid: '' }] = read.refresh;
-    active = await registry.note({
+    return {
       loaded,
       appeared: loaded.filter((kid) => !reported.includes(kid)),
       vanished: reported.filter((kid) => !loaded.includes(kid)),
       signing: hasServed ? signerOf(keys).kid : null,
       refresh,
-    });
-    reported = loaded;
+    };
+  }
+
+  async function noted({ loaded }: KeyNotes, answer: ReadonlySet<string>): Promise<void> {
+    active = answer;
+    reported = [...loaded];
     hasServed = true;
     await apply();
   }
 
   async function ask(): Promise<void> {
     try {
-      await note();
+      const reports = notes();
+      await noted(reports, await registry.note(reports));
       if (isRegistryDown) onRegistry(null);
       isRegistryDown = false;
     } catch (error) {
@@ -161,7 +195,10 @@ export function makeKeyRing(options: KeyRingOptions): SettledKeyRing {
       if (seen.has(kid)) return false;
       if (isKnown()) return true;
       await usage.fresh();
-      return isKnown();
+      if (isKnown()) return true;
+      // At the start, an earlier outage does not show. But then a replica has every key of the last record.
+      if (hasFailed && isSettling()) throw new AuthError('unavailable');
+      return false;
     },
     async settle() {
       await loadOnce();
@@ -169,7 +206,10 @@ export function makeKeyRing(options: KeyRingOptions): SettledKeyRing {
     },
     async register() {
       await loadOnce();
-      await note();
+      const reports = notes();
+      const { missing, active: answer } = await registry.join(reports, kidsOf(keys), isSettling());
+      if (missing.length === 0) await noted(reports, answer);
+      return missing;
     },
     async missing() {
       await usage.look();
@@ -178,6 +218,25 @@ export function makeKeyRing(options: KeyRingOptions): SettledKeyRing {
     onChange(listener) {
       listeners.push(listener);
     },
+  };
+}
+
+/** The same registry, which reports whether it answers. */
+function watched(registry: KeyRegistry, { answered, failed }: Omit<Answering, 'since'>): KeyRegistry {
+  const watch = async <Answer>(answer: Promise<Answer>) => {
+    try {
+      const found = await answer;
+      answered();
+      return found;
+    } catch (error) {
+      failed();
+      throw error;
+    }
+  };
+  return {
+    note: (notes) => watch(registry.note(notes)),
+    join: (...joining) => watch(registry.join(...joining)),
+    inUse: (sinceLast) => watch(registry.inUse(sinceLast)),
   };
 }
 

@@ -22,9 +22,10 @@ interface AgreementPorts {
   settings: Settings;
   keys: {
     missing(): Promise<readonly KeyInUse[]>;
-    register(): Promise<void>;
+    /** Unless keys are missing. @returns those. */
+    register(): Promise<readonly KeyInUse[]>;
   };
-  /** Of the embedded database: no other replica can be there, and its ISSUER follows PORT. */
+  /** Of the embedded database: no other replica can be there to agree with, and its ISSUER follows PORT. */
   isAlone: boolean;
   logger: {
     error(fields: object, text: string): void;
@@ -68,12 +69,12 @@ export function makeAgreement({ record, settings, keys, isAlone, logger }: Agree
   let differing: readonly Difference[] = [];
 
   async function judge(): Promise<Objection | null> {
+    if (isAlone) return null;
     // Also afterwards: the answer tells unknown keys from invented ones.
     const missing = await keys.missing();
     let facts = await record.read();
-    if (isAlone) facts = await acceptAll(facts);
     let found = objectionTo(differencesOf(settings, facts));
-    if (!found && !hasJoined && !isAlone) found = objectionToMissing(missing);
+    if (!found && !hasJoined) found = objectionToMissing(missing);
     if (found) return found;
     if (HARD_FACTS.some((name) => !facts.has(name))) {
       await record.add(valuesOf(HARD_FACTS));
@@ -88,12 +89,6 @@ export function makeAgreement({ record, settings, keys, isAlone, logger }: Agree
     }
     noteDiffering(differencesOf(settings, facts));
     return null;
-  }
-
-  async function acceptAll(facts: Facts): Promise<Facts> {
-    const differences = differencesOf(settings, facts);
-    for (const { name, own, recorded } of differences) await record.replace(name, recorded, own);
-    return differences.length > 0 ? record.read() : facts;
   }
 
   function isDue(name: FactName, facts: Facts): boolean {
@@ -121,10 +116,11 @@ export function makeAgreement({ record, settings, keys, isAlone, logger }: Agree
   }
 
   async function lookNow(): Promise<void> {
-    const found = await judge();
+    let found = await judge();
     if (!found && !hasJoined) {
-      await keys.register();
-      hasJoined = true;
+      // Another replica may have been first.
+      found = objectionToMissing(await keys.register());
+      hasJoined = found === null;
     }
     failure = null;
     const before = objection;

@@ -97,9 +97,9 @@ export function objectionToMissing(missing: readonly KeyInUse[]): Objection | nu
   const what = kind === 'refresh' ? 'secret' : 'key';
   return {
     about: KEY_SETTINGS[kind],
-    problem: `the ${what} ${kid} is not here, and a replica has signed with it within the last ${LATE / 1000} s`,
+    problem: `the ${what} ${kid} is not here, and it is among those that replicas signed with last`,
     action:
       `give this replica that ${what}, as the others have it; if it has leaked and is to go, run ` +
-      `\`latchkey settings accept --retire ${kid}\`; if no other replica runs, wait`,
+      `\`latchkey settings accept --retire ${kid}\`; if no other replica runs, wait ${LATE / 1000} s`,
   };
 }

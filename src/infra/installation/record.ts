@@ -1,7 +1,7 @@
 import { LATE, SIGNED_INTERVAL } from '../../domain/access-tokens/key-lifecycle.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from '../postgres/errors.ts';
-import { RETIRED } from '../postgres/key-registry.ts';
+import { RETIRED, signedWithin } from '../postgres/key-registry.ts';
 import type { Fact, Facts } from './facts.ts';
 
 type Values = Readonly<Record<string, string>>;
@@ -69,9 +69,7 @@ export function makeInstallationRecord(prisma: PrismaClient): InstallationRecord
 
   async function isServed(): Promise<boolean> {
     const [row] = await prisma.$queryRaw<{ found: boolean }[]>`
-      SELECT EXISTS (
-        SELECT FROM signing_keys WHERE signed_at > statement_timestamp() - ${LATE} * interval '1 millisecond'
-      ) AS found`;
+      SELECT EXISTS (SELECT FROM signing_keys WHERE ${signedWithin(LATE)}) AS found`;
     return row?.found === true;
   }
 

@@ -1,5 +1,5 @@
-import { LATE, SIGNED_INTERVAL } from '../../domain/access-tokens/key-lifecycle.ts';
-import type { KeyInUse, KeyNotes, KeyRegistry } from '../../domain/access-tokens/ports.ts';
+import { AHEAD, LATE, SIGNED_INTERVAL, signerFirst } from '../../domain/access-tokens/key-lifecycle.ts';
+import type { Joined, KeyInUse, KeyNotes, KeyRegistry } from '../../domain/access-tokens/ports.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';
 
@@ -10,8 +10,16 @@ interface Row {
   isSilent: boolean;
 }
 
+/** An arbitrary id that no other advisory lock uses. */
+const LOCK = 4_117_200_911;
+
 /** Before the id of a key that an operator has let go: the name of its row in `installation`. */
 export const RETIRED = 'retired:';
+
+/** A condition on `signing_keys`: whether a key was recorded as signing within these milliseconds. */
+export const signedWithin = (ms: number) => Prisma.sql`
+  (signed_at BETWEEN statement_timestamp() - ${ms} * interval '1 millisecond'
+    AND statement_timestamp() + ${AHEAD} * interval '1 millisecond')`;
 
 /**
  * The replicas' shared record of their keys. Each statement decides and writes in one step, by the database's clock, so
@@ -23,15 +31,45 @@ export const RETIRED = 'retired:';
  *   restarting would keep the key from ever signing.
  * - A key may sign until a replica's folder loses it. If it comes back, its lead starts again.
  * - A refresh secret has a row from before it first signs, with the time of its last use alone.
- * @param lead KEY_PUBLISH_LEAD, in seconds.
+ * @param lead KEY_PUBLISH_LEAD, in seconds. @param isAlone if no other replica can be there.
  */
-export function makeKeyRegistry(prisma: PrismaClient, lead: number): KeyRegistry {
+export function makeKeyRegistry(prisma: PrismaClient, lead: number, isAlone = false): KeyRegistry {
+  const { note, inUse } = statementsOf(prisma, lead);
+
+  async function join(
+    tx: Prisma.TransactionClient,
+    ...[notes, held, sinceLast]: Parameters<KeyRegistry['join']>
+  ): Promise<Joined> {
+    const statements = statementsOf(tx, lead);
+    await tx.$executeRaw`SELECT pg_advisory_xact_lock(${LOCK})`;
+    const found = isAlone ? [] : await statements.inUse(sinceLast);
+    const missing = found.filter(({ kid }) => !held.includes(kid));
+    if (missing.length > 0) return { missing, active: new Set() };
+    await statements.takeBack([...held]);
+    const active = await statements.note(notes);
+    const [signer] = signerFirst(
+      notes.loaded.map((kid) => ({ kid })),
+      active,
+    );
+    // Before it signs, like the refresh secret.
+    if (signer) await statements.saySigned(signer.kid);
+    return { missing, active };
+  }
+
+  return {
+    note: (notes) => mapDatabaseErrors(() => note(notes)),
+    join: (...joining) => mapDatabaseErrors(() => prisma.$transaction((tx) => join(tx, ...joining))),
+    inUse: (sinceLast) => (isAlone ? Promise.resolve([]) : mapDatabaseErrors(() => inUse(sinceLast))),
+  };
+}
+
+function statementsOf(prisma: Pick<PrismaClient, '$queryRaw' | '$executeRaw'>, lead: number) {
   const read = (loaded: readonly string[], signing: readonly string[]) =>
     prisma.$queryRaw<Row[]>`
       SELECT kid, signs_since IS NOT NULL AS "isActive",
         signs_since IS NULL AND published_at + ${lead} * interval '1 second' <= statement_timestamp() AS "isDue",
         kid = ANY(${[...signing]}::text[])
-          AND coalesce(signed_at < statement_timestamp() - ${SIGNED_INTERVAL} * interval '1 millisecond', true)
+          AND NOT coalesce(${signedWithin(SIGNED_INTERVAL)}, false)
           AS "isSilent"
       FROM signing_keys WHERE kid = ANY(${[...loaded]}::text[])`;
 
@@ -91,21 +129,37 @@ export function makeKeyRegistry(prisma: PrismaClient, lead: number): KeyRegistry
     return now.filter(({ isActive }) => isActive).map(({ kid }) => kid);
   }
 
-  return {
-    note: (notes) => mapDatabaseErrors(() => note(notes)),
-    inUse: () => mapDatabaseErrors(() => keysInUse(prisma)),
-  };
+  /** Keys that were retired count again if a replica begins with them after the last one that signed with them has gone. */
+  const takeBack = (kids: string[]) =>
+    prisma.$executeRaw`
+      DELETE FROM installation USING signing_keys
+      WHERE name = ${RETIRED} || kid AND kid = ANY(${kids}::text[])
+        AND NOT coalesce(${signedWithin(LATE)}, false)`;
+
+  return { note, inUse: (sinceLast: boolean) => keysInUse(prisma, sinceLast), saySigned, takeBack };
 }
 
-/** @param isUpgraded whether there is a table `installation`, which is not in the schema of 1.0.0. */
-export function keysInUse(prisma: PrismaClient, isUpgraded = true): Promise<KeyInUse[]> {
+/**
+ * The keys that replicas have signed with lately.
+ * @param sinceLast also those of shortly before the last signature, however long ago that was.
+ * @param isUpgraded whether there is a table `installation`, which is not in the schema of 1.0.0.
+ */
+export function keysInUse(
+  prisma: Pick<PrismaClient, '$queryRaw'>,
+  sinceLast: boolean,
+  isUpgraded = true,
+): Promise<KeyInUse[]> {
   const kept = isUpgraded
-    ? Prisma.sql`AND NOT EXISTS (SELECT FROM installation WHERE name = ${RETIRED} || kid)`
+    ? Prisma.sql`WHERE NOT EXISTS (SELECT FROM installation WHERE name = ${RETIRED} || kid)`
     : Prisma.empty;
   return prisma.$queryRaw<KeyInUse[]>`
-    SELECT kid,
-      CASE WHEN signs_since IS NULL AND published_at IS NULL THEN 'refresh' ELSE 'signing' END AS kind
-    FROM signing_keys
-    WHERE signed_at > statement_timestamp() - ${LATE} * interval '1 millisecond' ${kept}
+    WITH signed AS (
+      SELECT kid, signed_at,
+        CASE WHEN signs_since IS NULL AND published_at IS NULL THEN 'refresh' ELSE 'signing' END AS kind
+      FROM signing_keys ${kept}
+    )
+    SELECT kid, kind FROM signed
+    WHERE ${signedWithin(LATE)}
+      OR ${sinceLast} AND signed_at > (SELECT max(signed_at) FROM signed) - ${LATE} * interval '1 millisecond'
     ORDER BY kid`;
 }

@@ -65,6 +65,21 @@ test('concurrent callers share a load, and loads start at most once a second', a
   t.strictSame(sleeps, [600], 'a late caller does not wait');
 });
 
+test('while a load hangs, callers begin no other one', async (t) => {
+  const { clock, asked, directory } = aDirectory();
+  const first = t.rejects(directory.refresh(), { code: 'unavailable' });
+  await settle();
+  clock.pass(5000);
+  const second = directory.refresh();
+  await settle();
+  t.equal(asked.length, 1);
+  asked[0]?.fail();
+  await first;
+  await settle();
+  asked[1]?.answer();
+  await second;
+});
+
 test('a load that had already started does not count as fresh', async (t) => {
   const { record, asked, directory } = aDirectory();
   const before = directory.load();

@@ -6,7 +6,9 @@ import type { KeyRegistry } from '../../../src/domain/access-tokens/ports.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { makeKeyRing } from '../../../src/infra/crypto/key-ring.ts';
 import { generateSigningKey, parseSigningKey } from '../../../src/infra/crypto/keys.ts';
+import { makeAnswering } from '../../../src/infra/installation/answering.ts';
 import { makeKeyRegistry } from '../../../src/infra/postgres/key-registry.ts';
+import { aClock } from '../../support/clock.ts';
 import { testRecords } from '../../support/records.ts';
 import { sql } from '../../support/sql.ts';
 import { until } from '../../support/until.ts';
@@ -43,7 +45,7 @@ async function aRegistry(t: Test, lead = 0) {
   return { url, registry, age };
 }
 
-function open(t: Test, directory: string, registry: KeyRegistry, interval = 20) {
+function open(t: Test, directory: string, registry: KeyRegistry, interval = 20, clock = aClock()) {
   let secrets = randomBytes(32).toString('base64url');
   const errors: Error[] = [];
   const outages: (Error | null)[] = [];
@@ -53,6 +55,7 @@ function open(t: Test, directory: string, registry: KeyRegistry, interval = 20) 
     registry,
     onError: (error) => errors.push(error),
     onRegistry: (error) => outages.push(error),
+    answering: makeAnswering(clock.monotonic),
   });
   const timer = setInterval(() => void ring.settle(), interval);
   t.teardown(() => {
@@ -68,7 +71,7 @@ function open(t: Test, directory: string, registry: KeyRegistry, interval = 20) 
 const NEVER = 3_600_000;
 const kids = ({ ring }: ReturnType<typeof open>) => ring.current().signing.map(({ kid }) => kid);
 const outage = () => Promise.reject(new AuthError('unavailable'));
-const unreachable: KeyRegistry = { note: outage, inUse: outage };
+const unreachable: KeyRegistry = { note: outage, join: outage, inUse: outage };
 
 test('at the first start the highest file name signs, and every key verifies', async (t) => {
   const folder = aFolder(t);
@@ -234,6 +237,7 @@ test('a new refresh secret signs once it is on record, and meanwhile verifies', 
   const switched: KeyRegistry = {
     ...registry,
     note: (notes) => (isAway ? unreachable : registry).note(notes),
+    join: (...joining) => (isAway ? unreachable : registry).join(...joining),
   };
   const [old, next] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64url')) as [string, string];
   const opened = open(t, folder.directory, switched, NEVER);
@@ -260,7 +264,7 @@ test('a key that others sign with is known without this replica having it', asyn
   folder.add('0001.pem');
   const { registry } = await aRegistry(t);
   let looks = 0;
-  const counted: KeyRegistry = { ...registry, inUse: () => (looks++, registry.inUse()) };
+  const counted: KeyRegistry = { ...registry, inUse: (sinceLast) => (looks++, registry.inUse(sinceLast)) };
   const { ring } = open(t, folder.directory, counted, NEVER);
   await ring.register();
   const other = { loaded: ['b'], appeared: ['b'], vanished: [], signing: null, refresh: 'theirs' };
@@ -276,6 +280,29 @@ test('a key that others sign with is known without this replica having it', asyn
   t.equal(looks, 2, 'one look for them all');
   const unasked = open(t, folder.directory, unreachable, NEVER);
   await t.rejects(unasked.ring.isInUse('theirs'), { code: 'unavailable' });
+});
+
+test('after an outage, silence shows nothing until the record has answered for 10 s', async (t) => {
+  const folder = aFolder(t);
+  folder.add('0001.pem');
+  const { url, registry } = await aRegistry(t);
+  await registry.note({ loaded: ['b'], appeared: ['b'], vanished: [], signing: null, refresh: 'theirs' });
+  await sql(url, `UPDATE signing_keys SET signed_at = signed_at - interval '76 seconds'`);
+  const clock = aClock();
+  let isAway = true;
+  const switched: KeyRegistry = {
+    ...registry,
+    inUse: (sinceLast) => (isAway ? unreachable : registry).inUse(sinceLast),
+  };
+  const { ring } = open(t, folder.directory, switched, NEVER, clock);
+  await t.rejects(ring.missing(), { code: 'unavailable' });
+  clock.pass(60_000);
+  isAway = false;
+  t.match(await ring.missing(), [{ kid: 'theirs' }], 'the last that signed, as far as it shows');
+  await t.rejects(ring.isInUse('not yet on record'), { code: 'unavailable' });
+  clock.pass(10_000);
+  t.strictSame(await ring.missing(), [], 'no replica has come back');
+  t.notOk(await ring.isInUse('not yet on record'));
 });
 
 test('an unusable key is reported, and those in use stay', async (t) => {

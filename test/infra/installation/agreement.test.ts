@@ -38,6 +38,8 @@ function aWorld({
     lines: [] as string[],
     /** What another replica records just before this one does. */
     first: {} as Readonly<Record<string, string>>,
+    /** With which keys another replica begins to sign just before this one does. */
+    firstKeys: [] as KeyInUse[],
   };
   const put = (values: Readonly<Record<string, string>>) => {
     for (const [name, value] of Object.entries(values))
@@ -72,7 +74,7 @@ function aWorld({
     },
     keys: {
       missing: () => step('', () => world.missing),
-      register: () => step('register', () => undefined),
+      register: () => step('register', () => world.firstKeys),
     },
     isAlone,
     logger: { error: log, warn: log, info: (text) => void world.lines.push(text) },
@@ -115,6 +117,12 @@ test('of two replicas that record at once, the second sees the first', async (t)
   t.equal(about(), 'ISSUER');
   await close();
   t.strictSame(world.steps, ['add']);
+  const later = aWorld();
+  later.world.firstKeys.push({ kid: 'theirs', kind: 'signing' });
+  await later.open();
+  t.equal(later.about(), 'SIGNING_KEYS_DIR');
+  later.world.firstKeys.pop();
+  await until(() => later.about() === null);
 });
 
 test('an outage at the first look is no agreement, and afterwards it changes nothing', async (t) => {
@@ -136,13 +144,12 @@ test('an outage at the first look is no agreement, and afterwards it changes not
   t.equal(about(), 'ISSUER');
 });
 
-test('a replica whose database is embedded accepts its own settings', async (t) => {
+test('a replica whose database is embedded has nobody to agree with', async (t) => {
   const { open, about, world } = aWorld({ isAlone: true });
   world.facts.set('ISSUER', { value: 'http://localhost:3001', age: 0 });
-  world.missing.push({ kid: 'earlier', kind: 'signing' });
   await open();
   t.equal(about(), null);
-  t.equal(world.facts.get('ISSUER')?.value, SETTINGS.ISSUER);
+  t.strictSame(world.steps, ['register']);
 });
 
 test('another lifetime is logged once, counted, and no objection', async (t) => {

@@ -21,7 +21,17 @@ async function aRegistry(t: Test) {
       return active.filter((kid) => kid !== 'secret');
     };
   };
-  const inUse = () => makeKeyRegistry(postgres.prisma, LEAD).inUse();
+  const join = (kid: string, isAlone = false) => {
+    const notes = {
+      loaded: [kid],
+      appeared: [kid],
+      vanished: [],
+      signing: null,
+      refresh: `secret of ${kid}`,
+    };
+    return makeKeyRegistry(postgres.prisma, LEAD, isAlone).join(notes, [kid, notes.refresh], false);
+  };
+  const inUse = (sinceLast = false) => makeKeyRegistry(postgres.prisma, LEAD).inUse(sinceLast);
   const retire = (kid: string) => makeInstallationRecord(postgres.prisma).retire(kid);
   const pass = (seconds: number) =>
     sql(
@@ -32,7 +42,7 @@ async function aRegistry(t: Test) {
     );
   const rowOf = async (kid: string) =>
     (await sql<Record<string, Date | null>>(url, 'SELECT * FROM signing_keys WHERE kid = $1', [kid]))[0];
-  return { aReplica, pass, rowOf, inUse, retire };
+  return { aReplica, join, pass, rowOf, inUse, retire };
 }
 
 test('the first replica’s keys may sign at once, later keys after the lead', async (t) => {
@@ -108,6 +118,32 @@ test('many replicas at once agree', async (t) => {
   for (const active of await all(['d', 'c', 'b', 'a'])) t.strictSame(active, ['a', 'b', 'c', 'd']);
 });
 
+test('of replicas with different keys that begin at once, one begins', async (t) => {
+  const { join, rowOf } = await aRegistry(t);
+  const answers = await Promise.all(['a', 'b', 'c', 'd'].map((kid) => join(kid)));
+  const joined = answers.filter(({ missing }) => missing.length === 0);
+  t.equal(joined.length, 1);
+  const [first] = [...(joined[0]?.active ?? [])];
+  t.ok((await rowOf(String(first)))?.signed_at, 'recorded before it signs');
+  for (const { missing, active } of answers.filter((each) => each !== joined[0])) {
+    t.strictSame(missing.map(({ kind }) => kind).sort(), ['refresh', 'signing']);
+    t.equal(active.size, 0);
+  }
+  t.match(await join('e', true), { missing: [] }, 'no other replica can be there');
+});
+
+test('a retired key counts again if a replica begins with it once it has been silent for 70 s', async (t) => {
+  const { join, pass, inUse, retire } = await aRegistry(t);
+  await join('a');
+  await retire('a');
+  await retire('secret of a');
+  await join('a');
+  t.strictSame(await inUse(), [], 'an old replica restarts during the rollout');
+  await pass(71);
+  await join('a');
+  t.equal((await inUse()).length, 2);
+});
+
 test('the signing key is recorded once a minute', async (t) => {
   const { aReplica, pass, rowOf } = await aRegistry(t);
   const one = aReplica();
@@ -127,7 +163,8 @@ test('the signing key is recorded once a minute', async (t) => {
 test('keys are in use for 70 s after the last record of it, unless they are retired', async (t) => {
   const { aReplica, pass, rowOf, inUse, retire } = await aRegistry(t);
   const replica = aReplica();
-  const kidsInUse = async () => (await inUse()).map(({ kid, kind }) => `${kind} ${kid}`).sort();
+  const kidsInUse = async (sinceLast?: boolean) =>
+    (await inUse(sinceLast)).map(({ kid, kind }) => `${kind} ${kid}`).sort();
   await replica(['b', 'a']);
   t.strictSame(await kidsInUse(), ['refresh secret'], 'on record before it signs');
   await replica(['b', 'a'], 'b');
@@ -144,4 +181,10 @@ test('keys are in use for 70 s after the last record of it, unless they are reti
   t.strictSame(await kidsInUse(), ['signing b']);
   await pass(71);
   t.strictSame(await kidsInUse(), []);
+  t.strictSame(await kidsInUse(true), ['signing b'], 'after an outage, those of the last record');
+  await pass(-3600);
+  t.strictSame(await kidsInUse(), [], 'the clock of another server was ahead');
+  t.strictSame(await kidsInUse(true), ['signing b']);
+  await replica(['b', 'a'], 'b');
+  t.strictSame(await kidsInUse(), ['signing b'], 'recorded anew');
 });
