@@ -141,7 +141,7 @@ test('a replica of another database is refused, and leaves no trace', { skip }, 
 
   const { url: other } = await testDatabase(t);
   const slow = await faultProxy(t, other, 50);
-  const odd = await ours.start({ RATE_LIMIT_SIGNUP: '1000' }, slow.url);
+  const odd = await ours.start({ RATE_LIMIT_SIGNUP: '1000/60' }, slow.url);
   await eventually(SOON, async () => {
     const { statusCode } = await call(odd, 'POST /api/auth/signup', { payload: MALLORY });
     t.equal(statusCode, 503, 'also before it knows');
