@@ -214,8 +214,10 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
     t.strictSame(composeService('migrate').command, MIGRATE);
     const volume = `latchkey-test-${port}`;
     t.teardown(() => engine.podman('volume', 'rm', '--force', volume));
-    const { PORT, OPS_PORT, DATABASE_URL, REDIS_URL, REDIS_PREFIX } = env;
-    const variables = { ...environment, PORT, OPS_PORT, DATABASE_URL, REDIS_URL, REDIS_PREFIX };
+    const { PORT, OPS_PORT, REDIS_URL } = env;
+    // Another installation: its ISSUER and its keys are not those of the containers above.
+    const stores = { DATABASE_URL: (await testDatabase(t)).url, REDIS_PREFIX: testRedis(t).prefix };
+    const variables = { ...environment, PORT, OPS_PORT, REDIS_URL, ...stores };
     const options = (volumes ?? []).flatMap((each) => ['--volume', each.replace(/^\w+/, volume)]);
     const check = (healthcheck?.test.slice(1) ?? []).map((word) => word.replace('9464', OPS_PORT));
 
