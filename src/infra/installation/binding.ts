@@ -35,9 +35,8 @@ export interface Memory {
 export const NEWCOMER: Memory = { bound: null, former: new Set(), isSteady: true };
 
 /**
- * `admit`: this Redis belongs to this database. `claim`: it may become this database's Redis, under a new id, in
- * some cases only if no replica serves. `wait`: it
- * may once nobody serves with another one. `refuse`: it does not belong here.
+ * `admit`: this Redis belongs to this database. `claim`: it may become this database's Redis, under a new id, in some
+ * cases only if no replica serves. `wait`: it may once nobody serves with another one. `refuse`: it does not belong here.
  */
 export type Verdict =
   | { is: 'admit' }
@@ -46,7 +45,14 @@ export type Verdict =
   | { is: 'refuse'; objection: Objection };
 
 /** Without a sign of a serving replica for this time, none serves; milliseconds. Three times the interval of marks. */
-export const QUIET = 30_000;
+const QUIET = 30_000;
+
+/**
+ * For how long PostgreSQL has to have said at each look that no replica serves before that counts, in milliseconds.
+ * During an outage those that serve cannot show it, nor before a clock was set, and a replica that waits would take their
+ * place.
+ */
+export const STEADY = 10_000;
 
 /**
  * A time that is ahead by more than this comes from a server whose clock was, and a replica that serves replaces it at
@@ -58,6 +64,9 @@ const AHEAD = 10_000;
 export function isSilent(quietFor: number | null): boolean {
   return quietFor === null || quietFor > QUIET || quietFor < -AHEAD;
 }
+
+/** How long after the last sign of a serving replica another Redis is taken. */
+export const FREE_AFTER = `${(QUIET + STEADY) / 1000} s`;
 
 const ABOUT = 'REDIS_URL';
 
@@ -73,13 +82,15 @@ const LEFT: Objection = {
   about: ABOUT,
   problem: 'the other replicas have moved to another Redis: the database names that one',
   action:
-    'give this replica the REDIS_URL, REDIS_NODES and REDIS_PREFIX of the others, and restart it; if theirs is the wrong one, stop them: this replica serves again 40 s later',
+    'give this replica the REDIS_URL, REDIS_NODES and REDIS_PREFIX of the others, and restart it; if theirs is the wrong one, stop them: this replica serves again ' +
+    `${FREE_AFTER} later`,
 };
 
 const OCCUPIED: Objection = {
   about: ABOUT,
   problem:
-    'the database names another Redis than this one, and a replica serves with it, or did so within the last 40 s',
+    'the database names another Redis than this one, and a replica serves with it, or did so within the last ' +
+    FREE_AFTER,
   action:
     'check REDIS_URL, REDIS_NODES and REDIS_PREFIX; to move to another Redis, stop all replicas that use the old one (docs/operating.md, "Move Redis")',
 };

@@ -4,7 +4,7 @@ import type { Objection, Standing } from '../../domain/standing.ts';
 import type { Connections } from '../redis/connection/connections.ts';
 import { isSame } from '../redis/connection/replay-gate.ts';
 import { makeAnswering } from './answering.ts';
-import { isSilent, judge, type Recorded, type RedisMark } from './binding.ts';
+import { FREE_AFTER, STEADY, isSilent, judge, type Recorded, type RedisMark } from './binding.ts';
 import { INTERVAL, type Marks } from './marks.ts';
 import type { HeldMark, RedisMarks } from './redis-marks.ts';
 
@@ -35,13 +35,6 @@ interface RedisBindingParts {
  */
 const PROBATION = 2 * INTERVAL;
 
-/**
- * For how long PostgreSQL has to have said at each look that no replica serves before that counts, in milliseconds.
- * During an outage those that serve cannot show it, nor before a clock was set, and a replica that waits would take their
- * place.
- */
-const STEADY = 10_000;
-
 const UNSEEN: Objection = {
   about: 'REDIS_URL',
   problem: 'this replica has not compared Redis with the database yet',
@@ -50,7 +43,7 @@ const UNSEEN: Objection = {
 
 const MISSING: Objection = {
   about: 'REDIS_URL',
-  problem: 'it is not set here, and other replicas serve with a Redis, or did so within the last 40 s',
+  problem: `it is not set here, and other replicas serve with a Redis, or did so within the last ${FREE_AFTER}`,
   action: 'give this replica the REDIS_URL, REDIS_NODES and REDIS_PREFIX of the others',
 };
 
