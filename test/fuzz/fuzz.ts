@@ -33,13 +33,14 @@ export async function fuzz({ url, document, count, seed, client }: FuzzOptions):
   const contract = makeContract(document);
   const world = makeWorld(client);
   const report: Report = { seen: new Map(), problems: [] };
+  const run = { dealt: 0 };
   let next = 0;
 
   async function work(): Promise<void> {
     const wire = openWire(url);
     while (next < count && report.problems.length < MAX_PROBLEMS) {
       const index = next++;
-      const dice = makeDice(seed * 1_000_003 + index);
+      const dice = makeDice(seed * 1_000_003 + index, run);
       const { known, request: good } = aRequest(dice, contract, world);
       const request = withMistake(good, dice, contract.required(known.operation));
       const bytes = bytesOf(request);

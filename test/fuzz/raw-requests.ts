@@ -5,7 +5,7 @@ import type { Request } from './requests.ts';
 export function rawRequest({ method, target, headers }: Request, dice: Dice): Buffer {
   const line = `${method} ${target} HTTP/1.1\r\nHost: x\r\n`;
   const credentials = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
-  const text = dice.pick([
+  const text = dice.deal([
     `${line}A: b\0c\r\n\r\n`,
     `${line}\0: x\r\n\r\n`,
     `${line}bad header\r\n\r\n`,
