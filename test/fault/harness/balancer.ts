@@ -54,8 +54,8 @@ export function makeBalancer(backends: readonly Backend[], tally: Tally, ca?: st
   let turn = 0;
 
   function judge(call: Call, { status, retryAfter }: Answer, took: number): void {
-    tally.slowest = Math.max(tally.slowest, took);
     const what = `${call.method} ${call.path.replace(/\d+/, '{id}')}`;
+    if (took > tally.slowest.took) tally.slowest = { took, what: `${what}: ${status}` };
     if (!STATUSES.has(status)) tally.problems.push(`${what} was answered ${status}`);
     if (status === 503 && !(retryAfter >= 1)) tally.problems.push(`${what}: 503 without Retry-After`);
     if (took > balancer.bound) {

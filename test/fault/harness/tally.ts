@@ -19,8 +19,8 @@ export interface Tally {
   rolesTried: number;
   /** Requests that ended without an answer. */
   lost: number;
-  /** Milliseconds of the slowest answer. */
-  slowest: number;
+  /** The slowest answer: its milliseconds and its request. */
+  slowest: { took: number; what: string };
   /** Answers outside the contract, and late answers; only the first few. */
   problems: string[];
 }
@@ -37,7 +37,7 @@ export function makeTally(): Tally {
     rolesReturned: 0,
     rolesTried: 0,
     lost: 0,
-    slowest: 0,
+    slowest: { took: 0, what: 'none' },
     problems: [],
   };
 }
@@ -55,6 +55,6 @@ export function lineOf(name: string, tally: Tally): string {
     `fault: ${name}: ${requests} requests, ${retries} retries, ${lost} lost`,
     `sign-outs ${signOuts}, revoked accepted ${revokedAccepted} of ${revokedTried} tries`,
     ...(rolesTried > 0 ? [`removed roles returned ${rolesReturned} of ${rolesTried} tries`] : []),
-    `slowest answer ${Math.round(slowest)} ms, problems ${problems.length}`,
+    `slowest answer ${Math.round(slowest.took)} ms (${slowest.what}), problems ${problems.length}`,
   ].join('; ');
 }
