@@ -12,7 +12,6 @@ import { readBlocks } from '../support/markdown.ts';
 import { redisMissing } from '../support/redis.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { followFolder } from './release-folder.ts';
-import { upgradeTo } from './release-upgrade.ts';
 
 const IMAGE = 'localhost/latchkey:test';
 /** The image of the release. */
@@ -135,8 +134,6 @@ test('a release', { skip, timeout: 900_000 }, async (t) => {
   });
 
   await t.test('is all that a new user needs', (t) => followFolder(t, folder, version));
-
-  await t.test('replaces the previous one under load, and goes back', (t) => upgradeTo(t, LOADED));
 
   await t.test('a second one from another folder has the same bytes', (t) => {
     const again = released(t, aCheckout(t, source), env, '077');

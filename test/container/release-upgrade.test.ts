@@ -1,23 +1,29 @@
+// release
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import type { Test } from 'tap';
+import { test, type Test } from 'tap';
 import { assertNoImpact } from '../fault/harness/assert-no-impact.ts';
 import { startFleet } from '../fault/harness/fleet.ts';
-import { buildImage, containers, launchIn } from '../support/container.ts';
+import { buildImage, containers, CONTAINER_TOOLS, launchIn } from '../support/container.ts';
 import { ROOT } from '../support/documents.ts';
 import { testFolder } from '../support/folder.ts';
 import { keyFolder } from '../support/image.ts';
 import { testDatabase } from '../support/postgres.ts';
+import { redisMissing } from '../support/redis.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { sql } from '../support/sql.ts';
+import { toolsMissing } from '../support/tools.ts';
 import { besidePrevious, factorsBesidePrevious } from './beside-previous.ts';
 
 /** What runs when this version is rolled out: the commit of the release before it. Here 0.1.0, which was not published. */
 const PREVIOUS = 'aa0991a2';
 const PREVIOUS_IMAGE = 'localhost/latchkey:previous';
+const IMAGE = 'localhost/latchkey:test';
 
-/** docs/migrations.md */
-export async function upgradeTo(t: Test, image: string): Promise<void> {
+const skip = toolsMissing(...CONTAINER_TOOLS, 'nginx') || redisMissing;
+
+test('this version replaces the previous one under load, and goes back', { skip }, async (t) => {
+  await buildImage(ROOT, IMAGE);
   await buildImage(previousSources(t), PREVIOUS_IMAGE);
   const { url: DATABASE_URL } = await testDatabase(t, { migrated: false });
   const redis = await startRedis(t);
@@ -48,13 +54,13 @@ export async function upgradeTo(t: Test, image: string): Promise<void> {
     REFRESH_TOKEN_SECRET_FILE: '/keys/refresh-token-secret',
     FACTOR_KEYS: Buffer.alloc(32, 1).toString('base64url'),
   };
-  const [previous, next] = [PREVIOUS_IMAGE, image].map((each) =>
+  const [previous, next] = [PREVIOUS_IMAGE, IMAGE].map((each) =>
     launchIn(t, each, ['--volume', `${conf}:/keys:ro`]),
   );
   const fleet = await startFleet(t, settings, [previous, previous]);
   await fleet.renewed(1);
   const since = performance.now();
-  const applied = await migrate(image);
+  const applied = await migrate(IMAGE);
   const milliseconds = Math.round(performance.now() - since);
   await fleet.renewed(2);
   // Forward, with both versions side by side after the first step; then back in the same way.
@@ -78,7 +84,7 @@ export async function upgradeTo(t: Test, image: string): Promise<void> {
   }
   const what = `upgraded from ${PREVIOUS} with ${applied.length} migrations in ${milliseconds} ms, and rolled back`;
   await assertNoImpact(t, what, fleet);
-}
+});
 
 function previousSources(t: Test): string {
   const folder = join(testFolder(t), 'previous');
