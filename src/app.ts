@@ -83,6 +83,8 @@ export interface AppOptions {
   standing: Standing;
   clock: Clock;
   timers: Timers;
+  /** Verified tokens that it surely remembers. */
+  rememberedTokens: number;
   /** From 0 to below 1: spreads retries. */
   random: () => number;
   logger: FastifyBaseLogger;
@@ -172,7 +174,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   // After the budgets: its hook goes before theirs, so that scripts can read their refusals too.
   if (config.CORS_ORIGINS) await app.register(cors, { origins: config.CORS_ORIGINS });
 
-  const codec = await makeTokenCodec(keyRing, { config, observe, clock });
+  const codec = await makeTokenCodec(keyRing, options);
   const credentials = makeServiceCredentials({ services: useCases.services, codec, issuer: config.ISSUER });
   await app.register(authenticate, {
     ...useCases,

@@ -6,7 +6,8 @@ import { makeMailParts } from './mails.ts';
 import { makeHashing } from './hashing.ts';
 import { openKeyRing, openSecretBox } from './signing-keys.ts';
 import { openTokenStates, type OpenedTokenStates } from './open-token-states.ts';
-import type { Config } from '../config/config.ts';
+import { memoryOf, type Config } from '../config/config.ts';
+import { rememberedTokens } from '../domain/sizing/remembered-tokens.ts';
 import type { Tracer } from '../telemetry/tracer.ts';
 import { followAttemptHash, makeCallerHashes } from '../infra/crypto/keyed-hashes.ts';
 import { followLoginTokens } from '../infra/crypto/login-token.ts';
@@ -227,6 +228,7 @@ export async function compose(
       standing,
       clock,
       timers: systemTimers,
+      rememberedTokens: rememberedTokens(containerMemory(), memoryOf(config).needed),
       random: Math.random,
       logger,
       observe,

@@ -24,12 +24,16 @@ import type { ServiceBearer } from '../domain/principal.ts';
 import type { TokenRefusal } from '../domain/refusal-reasons.ts';
 import type { TokenLimits } from '../domain/tokens/token-record.ts';
 import type { KeyRing, KeySet, SigningKey } from '../domain/access-tokens/ports.ts';
-import { makeVerifiedCredentials, type VerifiedCredentials } from './verified-credentials.ts';
+import { REMEMBERED } from '../domain/sizing/costs.ts';
+import { makeIdentityPacking, type Identity } from './identity-packing.ts';
+import { makeVerifiedCredentials } from './verified-credentials.ts';
 
 export interface TokenCodecOptions {
   config: Pick<Config, 'ISSUER' | 'AUDIENCE' | 'REFRESH_TOKEN_TTL'>;
   observe: Pick<Observe, 'tokenRefused'>;
   clock: Pick<Clock, 'now' | 'isTrusted'>;
+  /** Verified tokens that it surely remembers; REMEMBERED by default. */
+  rememberedTokens?: number;
 }
 
 /** What all tokens of ours name. */
@@ -134,19 +138,7 @@ interface Codecs {
   all: KeyCodec[];
   /** By the token's first segment, which is the same for all tokens of one key and type. */
   byHeader: Map<string, KeyCodec>;
-  /** All but refresh tokens that these keys have signed. New keys begin with none. */
-  verified: VerifiedCredentials<Identity | ServiceBearer>;
 }
-
-type Identity<Type extends PresentedType = PresentedType> = PresentedIdentity & {
-  type: Type;
-  /** Of an exchanged token: `aud`. Of a limited one: the audience before LIMITED. */
-  audience?: string;
-  /** Of an exchanged token: `act.sub`. */
-  actor?: string;
-  /** Of a limited token. */
-  scopes?: readonly string[];
-};
 
 /** The kinds of tokens; a route that does not name a kind refuses it. */
 type Kind = PresentedType | 'service';
@@ -158,7 +150,7 @@ type OfKind<Each extends Kind> = Each extends 'service'
 
 /** Opens the codec on the keys in use, and follows them as they change. */
 export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOptions): Promise<TokenCodec> {
-  const { config, observe, clock } = options;
+  const { config, observe, clock, rememberedTokens = REMEMBERED } = options;
   const { ISSUER: issuer, AUDIENCE: audience } = config;
   const names = { issuer, audience };
   const lifetimes = { refreshToken: config.REFRESH_TOKEN_TTL };
@@ -167,14 +159,17 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
     return reason;
   };
   let codecs = await openCodecs(keyRing.current(), names);
+  const verified = makeVerifiedCredentials(rememberedTokens, makeIdentityPacking());
   keyRing.onChange(async (keys) => {
     codecs = await openCodecs(keys, names);
+    // The key that signed a token may be gone.
+    verified.clear();
   });
 
-  /** A refresh token is presented once, so none is in the cache. */
+  /** A refresh token is presented once, so none is remembered. */
   function recall<Each extends Kind>(token: string, kinds: readonly Each[]): OfKind<Each> | undefined {
     const isRefresh = (kinds as readonly Kind[]).includes('refresh');
-    const known = isRefresh ? undefined : codecs.verified.get(token);
+    const known = isRefresh ? undefined : verified.get(token);
     return known && isOf(known, kinds) ? known : undefined;
   }
 
@@ -191,7 +186,7 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
     const identity = kind === 'service' ? readServiceClaims(claims) : identityOf(claims, kind);
     // An access token of an older AUDIENCE looks like an exchanged one, but holds a generation.
     if (!identity) return kind === 'exchanged' && readClaims(claims, 'access') ? 'audience' : 'malformed';
-    if (kind !== 'refresh') codecs.verified.add(token, identity);
+    if (kind !== 'refresh' && !hasExpired(identity, clock.now())) verified.add(token, identity);
     return identity as OfKind<Each>;
   }
 
@@ -292,7 +287,6 @@ async function openCodecs(keys: KeySet, names: Names): Promise<Codecs> {
     byHeader: new Map(
       all.map((codec) => [headerOf(codec.sign({ sub: '0', sid: 0, jti: '0', iat: 0 })), codec]),
     ),
-    verified: makeVerifiedCredentials(),
   };
 }
 

@@ -50,5 +50,5 @@ export const COSTS: Costs = {
   bytes: { redisSession: 261, redisUser: 261, redisRevoked: 205, token: 237, user: 598, knownDevice: 132 },
 };
 
-/** Tokens that a replica surely remembers as verified (http/verified-credentials.ts keeps one to two times as many). */
-export const REMEMBERED = 10_000;
+/** Verified tokens that every replica surely remembers: they fit into BASE_MEMORY (remembered-tokens.ts). */
+export const REMEMBERED = 50_000;

@@ -8,13 +8,22 @@ import { decodeFormText, decodeUtf8 } from './bodies.ts';
 import { authenticates } from './budgets.ts';
 import '../request.ts';
 import type { TokenCodec } from '../token-codec.ts';
-import { makeVerifiedCredentials } from '../verified-credentials.ts';
+import { makeVerifiedCredentials, type Packing } from '../verified-credentials.ts';
 
 /** RFC 7617: the scheme in any case, and base64 with or without its padding. */
 const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2}) *$/i;
 
-/** Services are few. A header may take 16 KiB, so two maps take 4 MiB at most. */
+/** Services are few. */
 const MAX_HEADERS = 128;
+
+/** So few may be objects. */
+const UNPACKED: Packing<ServiceIdentity> = {
+  pack: () => false,
+  unpack: () => {
+    throw new Error('a service is not kept as numbers');
+  },
+  sizeOf: () => 0,
+};
 
 /** The hooks of a route for registered services, to be spread into its options. */
 export interface ServiceHooks {
@@ -42,7 +51,7 @@ interface CredentialPorts {
 
 export function makeServiceCredentials({ services, codec, issuer }: CredentialPorts): ServiceCredentials {
   // A service sends the same header with every request.
-  const verified = makeVerifiedCredentials<ServiceIdentity>(MAX_HEADERS);
+  const verified = makeVerifiedCredentials(MAX_HEADERS, UNPACKED);
 
   return {
     async bySecret(header, right) {
