@@ -9,6 +9,7 @@ const SCRIPT_CLIENT = 'infra/redis/script-client';
 const FEED = 'infra/redis/revocation-feed';
 const ATTEMPTS = 'infra/redis/attempt-slots';
 const MARKS = 'infra/installation/redis-marks';
+const LEASES = 'infra/redis/renewal-leases';
 
 /** Scripts that other tests than the store's contract cover. */
 const TESTS = {
@@ -19,6 +20,8 @@ const TESTS = {
   'revoke.lua': [REDIS, SCRIPT_CLIENT],
   'put-user.lua': [REDIS, SCRIPT_CLIENT],
   'feed.lua': [FEED],
+  'server-id.lua': [FEED, LEASES],
+  'lease.lua': [LEASES],
   'reserve.lua': [ATTEMPTS],
   'release.lua': [ATTEMPTS],
   'set-mark.lua': [MARKS],

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { FastifyBaseLogger } from 'fastify';
 import type { BackgroundTasks } from '../runtime/background-tasks.ts';
 import type { OpenedTokenStates } from './open-token-states.ts';
@@ -8,6 +9,8 @@ import { AuthError, ignoreOutage } from '../domain/errors.ts';
 import type { Standing } from '../domain/standing.ts';
 import { makeEndForReuse } from '../domain/sessions/end-for-reuse.ts';
 import { makeWriteBehind } from '../domain/tokens/write-behind.ts';
+import { INTERVAL as RENEWAL_INTERVAL } from '../domain/tokens/lease.ts';
+import { makeRenewals } from '../domain/tokens/renewals.ts';
 import { makeRevocations } from '../domain/tokens/revocations.ts';
 import { makeRevokeTokens } from '../domain/tokens/revoke.ts';
 import type { TokenStore } from '../domain/tokens/ports.ts';
@@ -59,6 +62,17 @@ export function makeDurability(parts: DurabilityParts) {
     users: makeUserStore(postgres),
     clock,
   });
+  const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms).unref());
+  const renewals = makeRenewals({
+    leases: tokenStates.leases,
+    self: randomUUID(),
+    revocations: settled,
+    tokenStates: tokenStates.unpublishedStates,
+    feed: tokenStates.feed,
+    changes: revocations,
+    clock,
+    pause,
+  });
   const revocation = {
     tokenStates: tokenStates.tokenStates,
     tokens,
@@ -78,7 +92,7 @@ export function makeDurability(parts: DurabilityParts) {
     ...revocation,
     endOfTick,
     patience: parts.databaseTimeout,
-    pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
+    pause,
   });
   const endForReuse = makeEndForReuse({ ...revocation, audit, pool: parts.pool });
   tasks.every(INTERVAL, 'write check', () => tokenStates.check());
@@ -92,7 +106,8 @@ export function makeDurability(parts: DurabilityParts) {
   tasks.every(INTERVAL, null, lookAgain, lookAgain);
   tasks.every(INTERVAL, 'write-behind', () => writeBehind.flush());
   tasks.every(INTERVAL, 'revocation sweep', () => revocations.sweep());
-  tasks.every(INTERVAL, 'tombstone renewal', () => revocations.renewRecent());
+  tasks.every(RENEWAL_INTERVAL, 'tombstone renewal', renewals.tick);
+  tasks.every(INTERVAL, 'user renewal', () => revocations.renewRecentUsers());
   tasks.every(INTERVAL, 'reuse queue', () => endForReuse.retry());
   return {
     writeBehind,
@@ -141,6 +156,7 @@ export function makeDurability(parts: DurabilityParts) {
 
     /** Writes what is pending, once the background tasks have stopped. */
     async finish(): Promise<void> {
+      await renewals.ended();
       await marksSettled();
       await endForReuse.retry().catch(() => undefined);
       if (endForReuse.size() > 0) {

@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { RevocationFeed } from '../domain/feed/ports.ts';
 import type { Standing } from '../domain/standing.ts';
+import type { RenewalLeases } from '../domain/tokens/ports.ts';
 import { withPublishing, type TokenStateStore } from '../domain/tokens/token-state-store.ts';
 import type { Observe } from '../telemetry/observe.ts';
 import type { AttemptSlots } from '../domain/limits/ports.ts';
@@ -15,6 +16,7 @@ import {
 } from '../infra/installation/redis-binding.ts';
 import { makeRedisMarks } from '../infra/installation/redis-marks.ts';
 import { makeMemoryAttemptSlots } from '../infra/memory/attempt-slots.ts';
+import { makeMemoryRenewalLeases } from '../infra/memory/renewal-leases.ts';
 import { makeMemoryRevocationFeed } from '../infra/memory/revocation-feed.ts';
 import { makeMemoryTokenStates, wallMicros } from '../infra/memory/token-states.ts';
 import { makeRedisAttemptSlots } from '../infra/redis/attempt-slots.ts';
@@ -25,6 +27,7 @@ import { mastersOf, redisNow } from '../infra/redis/inspect.ts';
 import { makeMemoryUse, type MemoryUse } from '../infra/redis/memory-use.ts';
 import { onNodeError, openRedis, targetOf } from '../infra/redis/connection/open-redis.ts';
 import { makeReplayGate, type ReplayGate } from '../infra/redis/connection/replay-gate.ts';
+import { makeRedisRenewalLeases } from '../infra/redis/renewal-leases.ts';
 import { makeRedisRevocationFeed } from '../infra/redis/revocation-feed.ts';
 import type { ScriptedCluster, ScriptedRedis } from '../infra/redis/connection/scripts.ts';
 import { traceRedis } from '../infra/tracing/traced.ts';
@@ -40,6 +43,7 @@ export interface OpenedTokenStates {
   /** The same store, without publishing. */
   unpublishedStates: TokenStateStore;
   feed: RevocationFeed;
+  leases: RenewalLeases;
   attempts: AttemptSlots;
   /**
    * null for the in-process store, as is the gate: a restart loses states and tombstones together, so nothing needs
@@ -145,6 +149,7 @@ export function openTokenStates(
     tokenStates: withPublishing(unpublishedStates, feed),
     unpublishedStates,
     feed,
+    leases: makeRedisRenewalLeases(redis, options),
     attempts: tracer ? traceRedis(attempts, tracer) : attempts,
     redis,
     gate,
@@ -201,6 +206,7 @@ function openMemory(
     tokenStates: withPublishing(tokenStates, feed),
     unpublishedStates: tokenStates,
     feed,
+    leases: makeMemoryRenewalLeases(),
     attempts,
     redis: null,
     gate: null,

@@ -4,6 +4,7 @@ import type { CallerKey, TokenKey } from '../principal.ts';
 import type { UserChange, UserMark } from '../feed/ports.ts';
 import type { User } from '../user.ts';
 import type { SessionState } from './session-state.ts';
+import type { Lease } from './lease.ts';
 import type { EndedPosition, EndedToken, EndReason } from './ended-token.ts';
 import type { TokenLimits, TokenRecord } from './token-record.ts';
 import type { Lifetimes } from './claims.ts';
@@ -249,6 +250,31 @@ export interface RevocationStore {
    * database's clock; oldest first.
    */
   settledSince(from: { ago: number } | { at: number; id: number }, limit: number): Promise<SettledPage>;
+}
+
+/** The leases of those who renew tombstones: one on each master of the fast store (lease.ts). */
+export interface RenewalLeases {
+  /** Names of the masters. */
+  masters(): string[];
+  /** Whether the keys of this user are there. */
+  isThere(master: string, userId: number): boolean;
+  /** Whether the feed is there. */
+  hasFeed(master: string): boolean;
+  /** @throws AuthError `unavailable`, also if the store is not known to be this installation's */
+  look(master: string): Promise<HeldLease>;
+  /**
+   * Sets the lease, unless somebody has moved it since it was read. A full store does that too.
+   * @returns what stands there now.
+   * @throws AuthError `unavailable`, as `look`
+   */
+  move(master: string, from: Lease | null, to: Lease): Promise<HeldLease>;
+}
+
+export interface HeldLease {
+  /** The name of the server that answers; another one after a restart or failover. */
+  server: string;
+  /** null if there is none. */
+  lease: Lease | null;
 }
 
 export type ChangedUser = UserChange & { user: User };

@@ -2,38 +2,36 @@ import type { TokenKey } from '../principal.ts';
 import type { Clock } from '../clock.ts';
 import type { RevocationFeed } from '../feed/ports.ts';
 import type { TokenStateStore } from './token-state-store.ts';
+import { RECENT } from './lease.ts';
 import type { ChangedUser, ChangedUsers, RevocationStore, SettledPage } from './ports.ts';
 
 interface RevocationPorts {
   revocations: RevocationStore;
   /** Without publishing: this module publishes, by time. */
   tokenStates: Pick<TokenStateStore, 'revokeAll' | 'putUsers'>;
-  feed: Pick<RevocationFeed, 'publish' | 'publishUser' | 'publishChanges' | 'renewed'>;
+  feed: Pick<RevocationFeed, 'publish' | 'publishUser' | 'publishChanges'>;
   users: ChangedUsers;
   clock: Clock;
 }
 
 /** Tombstones read and set per batch. */
 const PAGE = 1000;
-/** A failover may silently lose tombstones of this last period, in milliseconds. */
-const RECENT = 60_000;
 /** From this many tokens of one user on, one event for all of them is considered. */
 const MANY = 3;
 
 /**
- * Restores tombstones that the fast store lost, and keeps the feed complete. Every replica does all of this work:
- * setting a tombstone twice is harmless, and no single replica is needed.
+ * Finishes revocations, and restores what a new connection or a changed user needs. Every replica does all of this work:
+ * setting a tombstone twice is harmless, and no single replica is needed. Renewals (renewals.ts) have one.
  */
 export function makeRevocations({ revocations, tokenStates, feed, users, clock }: RevocationPorts) {
   let found = 0;
   let renewed = clock.monotonic();
 
-  async function renew(ms: number, also?: (keys: readonly TokenKey[]) => Promise<void>): Promise<void> {
+  async function renew(ms: number): Promise<void> {
     let from: { ago: number } | { at: number; id: number } | null = { ago: ms };
     while (from) {
       const { keys, last }: SettledPage = await revocations.settledSince(from, PAGE);
       await tokenStates.revokeAll(keys);
-      await also?.(keys);
       const end = keys[PAGE - 1];
       from = end ? { at: last, id: end.tokenId } : null;
     }
@@ -96,19 +94,17 @@ export function makeRevocations({ revocations, tokenStates, feed, users, clock }
     },
 
     /**
-     * Renews the tombstones and changed users of the last minute and of the time since the last renewal, in which a
-     * store may have been down. The feed gets the events that it lacks: a failover may have lost them, or they went to
-     * a demoted master.
+     * Sets the changed users of the last minute again, and of the time since this last worked, in which a store may have
+     * been down. The feed gets the events that it lacks: a failover may have lost them.
      */
-    async renewRecent(): Promise<void> {
+    async renewRecentUsers(): Promise<void> {
       const now = clock.monotonic();
-      const back = RECENT + now - renewed;
-      await renew(back, (keys) => feed.publish(keys));
-      await renewUsers(back, (changes) => feed.publishChanges(changes));
-      const took = clock.monotonic() - now;
-      await feed.renewed(back + took, took);
+      await renewUsers(RECENT + now - renewed, (changes) => feed.publishChanges(changes));
       renewed = now;
     },
+
+    /** Until when all changed users were renewed, by the monotonic clock. */
+    renewedUntil: () => renewed,
   };
 }
 

@@ -37,7 +37,7 @@ export interface KeyedToken {
 }
 
 /** The scripts that requests run, with their names in the metrics. */
-const OPERATIONS: Record<Exclude<ScriptName, 'setMark'>, StoreOperation> = {
+const OPERATIONS: Record<Exclude<ScriptName, 'setMark' | 'lease'>, StoreOperation> = {
   rotate: 'rotate',
   check: 'check',
   preparePut: 'prepare_put',

@@ -15,6 +15,7 @@ const SCRIPTS = {
   reserve: 1,
   release: 1,
   setMark: 1,
+  lease: 1,
 } as const;
 
 export type ScriptName = keyof typeof SCRIPTS;
@@ -28,6 +29,9 @@ export type FeedReply = [
   isThere: number,
   entries: [id: string, [kind: string, text: string]][],
 ];
+
+/** The reply of lease.lua. */
+export type LeaseReply = [id: string, replica: string, moves: string, server: string, full: string];
 
 /** Our scripts as commands. The header of each file in `lua/` documents input and output. */
 export interface Scripts {
@@ -43,6 +47,7 @@ export interface Scripts {
   reserve(...args: Argument[]): Promise<[taken: 1, earlier: number] | [taken: 0, freeIn: number]>;
   release(...args: Argument[]): Promise<unknown>;
   setMark(...args: Argument[]): Promise<number>;
+  lease(...args: Argument[]): Promise<LeaseReply>;
 }
 
 export type ScriptedRedis = Redis & Scripts;

@@ -3,6 +3,8 @@
   1 within an epoch. A new epoch begins if events may be missing: keys are gone, the server was replaced or restarted,
   or no replica renewed for longer than a renewal looks back.
 
+  Includes:
+    before: server-id.lua
   Input:
     KEYS[1] epoch, server, last number and time of renewal   KEYS[2] stream   KEYS[3] added lately (one hash tag)
     ARGV[1] name of a new epoch   ARGV[2] seconds to keep everything   ARGV[3] events to keep, roughly
@@ -17,11 +19,6 @@
     fields: kind, 'USER:NUMBER'
   Errors: none of its own
 ]]
-local function serverId()
-  return string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
-    .. string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
-end
-
 local now = tonumber(redis.call('TIME')[1])
 local server = serverId()
 local kept = redis.call('HMGET', KEYS[1], 'epoch', 'server', 'last', 'renewed')

@@ -1,0 +1,138 @@
+import type { Clock } from '../clock.ts';
+import type { RevocationFeed } from '../feed/ports.ts';
+import {
+  INTERVAL,
+  moved,
+  newWatch,
+  renewalOf,
+  renewed,
+  see,
+  waitOf,
+  type Lease,
+  type Watch,
+} from './lease.ts';
+import type { RenewalLeases, RevocationStore, SettledPage } from './ports.ts';
+import type { TokenStateStore } from './token-state-store.ts';
+
+interface RenewalPorts {
+  leases: RenewalLeases;
+  /** A name that no other replica has, nor this one had before its start. */
+  self: string;
+  revocations: Pick<RevocationStore, 'settledSince'>;
+  /** Without publishing: only who holds the master of the feed publishes. */
+  tokenStates: Pick<TokenStateStore, 'revokeAll'>;
+  feed: Pick<RevocationFeed, 'publish' | 'renewed'>;
+  /** The feed's other half. `renewedUntil` is when changed users were last published, by the monotonic clock. */
+  changes: { renewedUntil(): number };
+  clock: Pick<Clock, 'monotonic'>;
+  /** Resolves after `ms` milliseconds. */
+  pause: (ms: number) => Promise<unknown>;
+}
+
+/** Tombstones read and set per batch. */
+const PAGE = 1000;
+
+/**
+ * Sets the tombstones again that a failover may have lost, or that went to a demoted master, and publishes them again.
+ * On each master one replica does that for all (lease.ts).
+ */
+export function makeRenewals(ports: RenewalPorts) {
+  const { leases, self, revocations, tokenStates, feed, changes, clock, pause } = ports;
+  const watches = new Map<string, Watch>();
+  /** A master that hangs holds up no other one. */
+  const running = new Map<string, Promise<void>>();
+  const failures = new Map<string, unknown>();
+
+  function note(master: string, watch: Watch): Watch {
+    watches.set(master, watch);
+    return watch;
+  }
+
+  async function look(master: string): Promise<{ watch: Watch; server: string }> {
+    const before = watches.get(master) ?? newWatch(clock.monotonic());
+    const { server, lease } = await leases.look(master);
+    return { server, watch: note(master, see(before, lease, self, clock.monotonic())) };
+  }
+
+  /** @returns null if somebody else has moved the lease. */
+  async function move(master: string, watch: Watch, to: Lease): Promise<Watch | null> {
+    const { lease } = await leases.move(master, watch.lease, to);
+    const now = note(master, see(watch, lease, self, clock.monotonic()));
+    return lease?.replica === self && lease.moves === to.moves ? now : null;
+  }
+
+  /** The lease, once this replica may move it; null if another one goes on with it. */
+  async function holding(master: string): Promise<{ watch: Watch; server: string } | null> {
+    let seen = await look(master);
+    let wait = waitOf(seen.watch, self, clock.monotonic());
+    if (wait >= INTERVAL) return null;
+    if (wait > 0) {
+      await pause(wait);
+      seen = await look(master);
+      wait = waitOf(seen.watch, self, clock.monotonic());
+    }
+    if (wait > 0) return null;
+    const { watch, server } = seen;
+    if (watch.lease?.replica === self) return seen;
+    // At once, so that of several that wait only one begins.
+    const taken = await move(master, watch, moved(watch.lease, self));
+    return taken && { watch: taken, server };
+  }
+
+  async function renew(master: string): Promise<void> {
+    const held = await holding(master);
+    if (!held) return;
+    const { server } = held;
+    let { watch } = held;
+    const renewal = renewalOf(watch, server, clock.monotonic());
+    let readAt: number | undefined;
+    let from: Parameters<RevocationStore['settledSince']>[0] = { ago: renewal.startedAt - renewal.since };
+    for (;;) {
+      const { keys, last }: SettledPage = await revocations.settledSince(from, PAGE);
+      readAt ??= clock.monotonic();
+      await tokenStates.revokeAll(keys.filter(({ userId }) => leases.isThere(master, userId)));
+      if (leases.hasFeed(master)) await feed.publish(keys);
+      const end = keys[PAGE - 1];
+      if (!end) break;
+      from = { at: last, id: end.tokenId };
+      const next = await move(master, watch, moved(watch.lease, self));
+      if (!next) return;
+      watch = next;
+    }
+    const after = renewed(watch, renewal, readAt);
+    if (renewal.isFull && after.tenure && leases.hasFeed(master)) {
+      const now = clock.monotonic();
+      await feed.renewed(now - after.tenure.since, now - Math.min(renewal.startedAt, changes.renewedUntil()));
+    }
+    const done = await move(master, watch, moved(watch.lease, self, renewal.isFull ? server : undefined));
+    if (done) note(master, { ...done, fullAt: after.fullAt, tenure: after.tenure });
+  }
+
+  return {
+    /** Begins what is due. @throws the failure of a master that has not worked since */
+    tick(): void {
+      const masters = leases.masters();
+      for (const known of [watches, failures])
+        for (const master of known.keys()) if (!masters.includes(master)) known.delete(master);
+      for (const master of masters) {
+        if (running.has(master)) continue;
+        const ended = renew(master)
+          .then(
+            () => failures.delete(master),
+            (error: unknown) => failures.set(master, error),
+          )
+          .then(() => void running.delete(master));
+        running.set(master, ended);
+      }
+      const [failure] = failures.values();
+      if (failure !== undefined) throw failure;
+    },
+
+    /** Waits for what has begun. */
+    async ended(): Promise<void> {
+      await Promise.all(running.values());
+    },
+  };
+}
+
+export type Renewals = ReturnType<typeof makeRenewals>;

@@ -1,0 +1,95 @@
+import { Cluster } from 'ioredis';
+import { test } from 'tap';
+import type { Lease } from '../../../src/domain/tokens/lease.ts';
+import type { ScriptedCluster } from '../../../src/infra/redis/connection/scripts.ts';
+import { makeRedisRenewalLeases } from '../../../src/infra/redis/renewal-leases.ts';
+import { openGate, quietRedisClient, redisMissing, testRedis } from '../../support/redis.ts';
+import { redisServersMissing, startRedis } from '../../support/redis-server.ts';
+
+const first: Lease = { replica: 'a', moves: 1, server: '', full: 0 };
+const second: Lease = { replica: 'a', moves: 2, server: 'one', full: 2 };
+const taken: Lease = { ...second, replica: 'b', moves: 3 };
+
+test('a lease is moved only from where it was seen', { skip: redisMissing }, async (t) => {
+  const { url, prefix } = testRedis(t);
+  const redis = quietRedisClient(t, { url, timeout: 5000 });
+  await redis.connect();
+  const leases = makeRedisRenewalLeases(redis, { prefix, gate: openGate });
+  const [master = ''] = leases.masters();
+  const stands = async () => (await leases.look(master)).lease;
+  t.equal(await stands(), null);
+  t.strictSame((await leases.move(master, null, first)).lease, first);
+  t.strictSame(
+    (await leases.move(master, null, { ...first, replica: 'b' })).lease,
+    first,
+    'another one was first',
+  );
+  t.strictSame((await leases.move(master, first, second)).lease, second);
+  t.strictSame(await stands(), second);
+  t.strictSame(
+    (await leases.move(master, { ...second, moves: 1 }, taken)).lease,
+    second,
+    'it has moved since',
+  );
+  t.strictSame((await leases.move(master, { ...second, replica: 'b' }, taken)).lease, second);
+  t.strictSame((await leases.move(master, second, taken)).lease, taken);
+  const ttl = await redis.ttl(`${prefix}renewer`);
+  t.ok(ttl > 3500 && ttl <= 3600);
+
+  const info = await redis.info();
+  const of = (field: string) => new RegExp(`^${field}:(\\w+)`, 'm').exec(info)?.[1] ?? '?';
+  t.equal((await leases.look(master)).server, `${of('run_id')}${of('master_replid')}`);
+  t.equal((await leases.move(master, taken, taken)).server, `${of('run_id')}${of('master_replid')}`);
+  t.ok(leases.isThere(master, 7));
+  t.ok(leases.hasFeed(master));
+});
+
+test(
+  'a replica that may not write there neither reads nor moves a lease',
+  { skip: redisMissing },
+  async (t) => {
+    const { url, prefix } = testRedis(t);
+    const redis = quietRedisClient(t, { url, timeout: 5000 });
+    await redis.connect();
+    const foreign = { isAdmitted: () => false };
+    const leases = makeRedisRenewalLeases(redis, { prefix, gate: foreign });
+    const [master = ''] = leases.masters();
+    await t.rejects(leases.look(master), { code: 'unavailable' });
+    await t.rejects(leases.move(master, null, first), { code: 'unavailable' });
+    t.strictSame(await redis.keys(`${prefix}*`), []);
+  },
+);
+
+test('a full Redis takes a lease, and moves it', { skip: redisServersMissing }, async (t) => {
+  const server = await startRedis(t, { args: ['--maxmemory-policy', 'noeviction'] });
+  const redis = quietRedisClient(t, { url: server.url, timeout: 5000 });
+  await redis.connect();
+  await server.ask('CONFIG', 'SET', 'maxmemory', '1');
+  await t.rejects(redis.set('another', 'key'), /OOM/);
+  const leases = makeRedisRenewalLeases(redis, { prefix: '', gate: openGate });
+  const [master = ''] = leases.masters();
+  t.strictSame((await leases.move(master, null, first)).lease, first);
+  t.strictSame((await leases.move(master, first, second)).lease, second);
+  t.strictSame((await leases.look(master)).lease, second);
+});
+
+test('in a cluster, each master has a lease', (t) => {
+  const cluster = new Cluster([], { lazyConnect: true });
+  const half = 8192;
+  cluster.slots = Array.from({ length: 2 * half }, (_, slot) => [slot < half ? 'm1' : 'm2']);
+  const leases = makeRedisRenewalLeases(cluster as unknown as ScriptedCluster, {
+    prefix: 'p:',
+    gate: openGate,
+  });
+  const masters = leases.masters();
+  t.equal(masters.length, 2);
+  for (const userId of [1, 2, 3, 4, 5])
+    t.equal(masters.filter((master) => leases.isThere(master, userId)).length, 1, `user ${userId}`);
+  t.not(
+    masters.findIndex((master) => leases.isThere(master, 1)),
+    masters.findIndex((master) => leases.isThere(master, 3)),
+    'users are spread',
+  );
+  t.equal(masters.filter(leases.hasFeed).length, 1);
+  t.end();
+});
