@@ -1,5 +1,13 @@
 import type { Costs } from './costs.ts';
-import { coresOf, demandOf, isRemembered, type Cores, type Demand, type Usage } from './demand.ts';
+import {
+  coresOf,
+  demandOf,
+  firstVerifiesOf,
+  type Cores,
+  type Demand,
+  type Rates,
+  type Usage,
+} from './demand.ts';
 import { planStores, type StorePlan } from './stores.ts';
 
 /** The service's own figures (src/config), with which a plan has to agree. */
@@ -12,14 +20,22 @@ export interface Settings {
   /** SESSION_CACHE_TTL and REFRESH_TOKEN_TTL, in seconds. */
   sessionCacheTtl: number;
   refreshTokenTtl: number;
+  /** Verified tokens that a replica surely remembers. */
+  rememberedTokens: number;
+  /** REVOCATION_READERS_MAX. */
+  readersMax: number;
 }
 
 export interface Plan {
   demand: Demand;
   /** In the busiest second. Those of the stores include what the replicas use when idle. */
   cores: Cores;
-  /** Whether replicas remember the access tokens in use, so that most verifies check no signature. */
-  remembersTokens: boolean;
+  /** Share of the verifies that check a signature, at the peak: the first of a token on each replica. */
+  firstVerifies: number;
+  /** Readers of the feed on one replica, when the fewest replicas share them. */
+  readersOfReplica: number;
+  /** What `cores` lacks, because this version holds no measurement of it. */
+  unknown: ('revocations' | 'changes' | 'feedReaders')[];
   replicas: ReplicaPlan;
   connections: ConnectionPlan;
   redis: StorePlan['redis'];
@@ -52,6 +68,8 @@ interface ConnectionPlan {
 const CPU = 1;
 const TARGET_CPU = 60;
 const MIN_REPLICAS = 2;
+/** More than any installation. The search for a number ends here. */
+const MOST_REPLICAS = 10_000;
 /** The autoscaler's room above the peak: the figures of a peak are a guess. */
 const ROOM = 1.5;
 /** The memory check warns above this share of the limit (src/doctor/configuration.ts). */
@@ -69,10 +87,10 @@ const LEAST_POOL = 4;
 /** Sizes an installation. */
 export function makePlan(usage: Usage, settings: Settings, costs: Costs): Plan {
   const demand = demandOf(usage, settings.sessionCacheTtl);
-  const remembersTokens = isRemembered(demand.inUse);
-  const requests = coresOf(demand.peak, remembersTokens, costs);
-  const meanCores = coresOf(demand.mean, remembersTokens, costs);
-  const replicas = planReplicas(requests, meanCores, settings, costs);
+  const peak = loadOf(demand.peak, usage, demand, settings, costs);
+  const mean = loadOf(demand.mean, usage, demand, settings, costs);
+  const replicas = planReplicas(peak.replicas, mean.replicas, settings, costs);
+  const { cores: requests, firstVerifies } = peak;
   const cores = {
     ...requests,
     redis: requests.redis + replicas.peak * costs.idle.redis,
@@ -81,7 +99,13 @@ export function makePlan(usage: Usage, settings: Settings, costs: Costs): Plan {
   return {
     demand,
     cores,
-    remembersTokens,
+    firstVerifies,
+    readersOfReplica: Math.ceil(usage.feedReaders / replicas.autoscaler.min),
+    unknown: [
+      ...(costs.changes || demand.peak.revocations === 0 ? [] : (['revocations'] as const)),
+      ...(costs.changes || demand.peak.changes === 0 ? [] : (['changes'] as const)),
+      ...(costs.reader || usage.feedReaders === 0 ? [] : (['feedReaders'] as const)),
+    ],
     replicas,
     connections: planConnections(replicas.autoscaler.max, settings),
     ...planStores(
@@ -97,22 +121,40 @@ export function makePlan(usage: Usage, settings: Settings, costs: Costs): Plan {
   };
 }
 
-function planReplicas(peak: Cores, mean: Cores, settings: Settings, costs: Costs): ReplicaPlan {
+interface Load {
+  cores: Cores;
+  firstVerifies: number;
+  replicas: number;
+}
+
+/**
+ * The fewest replicas that carry these rates. Each replica more checks signatures that another one has checked, and
+ * renews tombstones again, so the load depends on their number.
+ */
+function loadOf(rates: Rates, usage: Usage, { inUse }: Demand, settings: Settings, costs: Costs): Load {
   const perReplica = (CPU * TARGET_CPU) / 100 - costs.idle.replica;
-  const replicasFor = ({ loop, hash }: Cores) =>
-    Math.max(MIN_REPLICAS, Math.ceil(rounded((loop + hash) / perReplica)));
+  for (let replicas = MIN_REPLICAS; ;) {
+    const firstVerifies = firstVerifiesOf(rates, { replicas, inUse, remembered: settings.rememberedTokens });
+    const cores = coresOf(rates, { replicas, firstVerifies, feedReaders: usage.feedReaders }, costs);
+    const needed = Math.ceil(rounded((cores.loop + cores.hash) / perReplica));
+    if (needed <= replicas || replicas === MOST_REPLICAS) return { cores, firstVerifies, replicas };
+    replicas = Math.min(needed, MOST_REPLICAS);
+  }
+}
+
+function planReplicas(peak: number, mean: number, settings: Settings, costs: Costs): ReplicaPlan {
   const { hashConcurrency, hashMemory, processMemory } = settings;
   const needed = processMemory + hashConcurrency * hashMemory;
   return {
-    peak: replicasFor(peak),
-    mean: replicasFor(mean),
+    peak,
+    mean,
     cpu: CPU,
     hashConcurrency,
     memory: Math.ceil(needed / FULL / MEMORY_STEP) * MEMORY_STEP,
     loginsAtMost: (hashConcurrency * 1e6) / costs.replica.login,
     autoscaler: {
-      min: replicasFor(mean),
-      max: Math.ceil(rounded(replicasFor(peak) * ROOM)),
+      min: mean,
+      max: Math.ceil(rounded(peak * ROOM)),
       targetCpu: TARGET_CPU,
     },
   };
