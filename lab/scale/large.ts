@@ -1,8 +1,7 @@
-import { parseArguments } from '../../src/cli/arguments.ts';
-import { planFor } from '../../src/cli/plan.ts';
 import type { Costs } from '../../src/domain/sizing/costs.ts';
 import { count, fixed, type Table } from '../table.ts';
 import type { Figure } from './measure.ts';
+import { planOf } from './planned.ts';
 import type { LargeFigure, ScaleDocument } from './scale-document.ts';
 
 const GIB = 1024 ** 3;
@@ -56,10 +55,7 @@ function costsOf({ users, bytes, figures }: LargeFigure, costs: Costs): Costs {
 export function carriedTable(large: readonly LargeFigure[], costs: Costs): Table {
   const most = large.at(-1);
   if (!most) return { title: '', head: [], rows: [] };
-  const plans = SIMULATED.map((users) => {
-    const { values } = parseArguments(['plan', '--users', String(users)]);
-    return planFor(values, {}, costsOf(most, costs)).plan;
-  });
+  const plans = SIMULATED.map((users) => planOf(users, costsOf(most, costs)));
   const row = (what: string, read: (plan: (typeof plans)[number]) => string) => [what, ...plans.map(read)];
   return {
     title: `Simulated from the measurement with ${count(most.users)} users, busiest second`,

@@ -19,6 +19,7 @@ import { carriedTable, largeTable } from './large.ts';
 import type { Figure, IdleFigure } from './measure.ts';
 import type { MixedFigure } from './mixed.ts';
 import type { ProxiedFigure } from './proxied.ts';
+import { plannedText } from './planned.ts';
 import { OPERATIONS } from './workloads.ts';
 import { PARTS, type Part, type ScaleDocument } from './scale-document.ts';
 
@@ -29,7 +30,10 @@ import { PARTS, type Part, type ScaleDocument } from './scale-document.ts';
 export function figuresOf(document: ScaleDocument, costs = COSTS): Figures {
   const quiet = PARTS.filter((part) => (document[part]?.machine.load ?? 0) <= MAX_LOAD);
   const texts = quiet.flatMap((part) => partText(part, document, costs) ?? []);
-  return { 'npm run scale -- --save': texts.length > 0 ? texts.join('\n\n') : null };
+  return {
+    'npx latchkey plan --users N': plannedText(costs),
+    'npm run scale -- --save': texts.length > 0 ? texts.join('\n\n') : null,
+  };
 }
 
 /** For the terminal: what has been measured. */

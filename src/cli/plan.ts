@@ -43,7 +43,7 @@ function ownFigures(env: Environment): { settings: Settings; login: number } {
       databasePool: config.DATABASE_POOL,
       sessionCacheTtl: config.SESSION_CACHE_TTL,
       refreshTokenTtl: config.REFRESH_TOKEN_TTL,
-      rememberedTokens: REMEMBERED,
+      rememberedTokens: () => REMEMBERED,
       readersMax: config.REVOCATION_READERS_MAX,
     },
     login,
@@ -183,7 +183,7 @@ type Row = [what: string, value: string, reason: string];
 /** A plan as a table with the reason of each figure. */
 function describePlan(usage: Usage, plan: Plan, settings: Settings): string {
   const parts: [string, Row[]][] = [
-    ['Load', loadRows(usage, plan, settings)],
+    ['Load', loadRows(usage, plan)],
     ['Replicas', replicaRows(plan, settings)],
     ['Redis', redisRows(plan)],
     ['PostgreSQL', postgresRows(usage, plan)],
@@ -199,8 +199,8 @@ function describePlan(usage: Usage, plan: Plan, settings: Settings): string {
   ].join('\n\n');
 }
 
-function loadRows({ feedReaders }: Usage, plan: Plan, settings: Settings): Row[] {
-  const { demand, cores, firstVerifies, unknown } = plan;
+function loadRows({ feedReaders }: Usage, plan: Plan): Row[] {
+  const { demand, cores, firstVerifies, unknown, replicas } = plan;
   const { mean, peak } = demand;
   const row = (name: keyof Rates, reason: string): Row => [
     `${name}/s at the peak`,
@@ -222,7 +222,7 @@ function loadRows({ feedReaders }: Usage, plan: Plan, settings: Settings): Row[]
           [
             'of these, check a signature',
             `${figure(firstVerifies * 100)}%`,
-            demand.inUse > settings.rememberedTokens
+            demand.inUse > replicas.rememberedTokens
               ? 'more tokens are in use than a replica remembers'
               : 'the first verify of a token on each replica',
           ] satisfies Row,
@@ -277,7 +277,7 @@ function replicaRows(plan: Plan, settings: Settings): Row[] {
     ['connections at most', figure(connections.total), connectionReason(connections.exceedsDefault)],
     [
       'verified tokens remembered',
-      figure(settings.rememberedTokens),
+      figure(replicas.rememberedTokens),
       `at least; ${figure(demand.inUse)} are in use`,
     ],
     [

@@ -20,8 +20,12 @@ export interface Settings {
   /** SESSION_CACHE_TTL and REFRESH_TOKEN_TTL, in seconds. */
   sessionCacheTtl: number;
   refreshTokenTtl: number;
-  /** Verified tokens that a replica surely remembers. */
-  rememberedTokens: number;
+  /**
+   * Verified tokens that a replica surely remembers.
+   * @param limit its memory limit in bytes.
+   * @param needed bytes of the process and its password hashes.
+   */
+  rememberedTokens: (limit: number, needed: number) => number;
   /** REVOCATION_READERS_MAX. */
   readersMax: number;
 }
@@ -49,6 +53,8 @@ interface ReplicaPlan {
   /** Requested cores and bytes of one replica; the memory is also the limit. */
   cpu: number;
   memory: number;
+  /** Verified tokens that fit into it. */
+  rememberedTokens: number;
   hashConcurrency: number;
   /** Logins a second of one replica with all hashes running, if it finds idle cores. */
   loginsAtMost: number;
@@ -77,6 +83,8 @@ const FULL = 0.85;
 const MIB = 1024 ** 2;
 /** Limits are multiples of this. */
 const MEMORY_STEP = 128 * MIB;
+/** More memory than this makes no replica remember more tokens. */
+const MOST_FOR_TOKENS = 512 * MIB;
 /** PostgreSQL's default, without the three for its superusers. */
 const DEFAULT_CONNECTIONS = 97;
 /** Of a rollout: the new replica and the ending one. The migration has two connections, the purge one. */
@@ -87,9 +95,11 @@ const LEAST_POOL = 4;
 /** Sizes an installation. */
 export function makePlan(usage: Usage, settings: Settings, costs: Costs): Plan {
   const demand = demandOf(usage, settings.sessionCacheTtl);
-  const peak = loadOf(demand.peak, usage, demand, settings, costs);
-  const mean = loadOf(demand.mean, usage, demand, settings, costs);
-  const replicas = planReplicas(peak.replicas, mean.replicas, settings, costs);
+  const memory = memoryFor(demand.inUse, settings);
+  const carriers = { inUse: demand.inUse, remembered: memory.rememberedTokens };
+  const peak = loadOf(demand.peak, carriers, usage, costs);
+  const mean = loadOf(demand.mean, carriers, usage, costs);
+  const replicas = planReplicas(peak.replicas, mean.replicas, memory, settings, costs);
   const { cores: requests, firstVerifies } = peak;
   const cores = {
     ...requests,
@@ -131,32 +141,51 @@ interface Load {
  * The fewest replicas that carry these rates. Each replica more checks signatures that another one has checked, and
  * renews tombstones again, so the load depends on their number.
  */
-function loadOf(rates: Rates, usage: Usage, { inUse }: Demand, settings: Settings, costs: Costs): Load {
+function loadOf(
+  rates: Rates,
+  tokens: { inUse: number; remembered: number },
+  { feedReaders }: Usage,
+  costs: Costs,
+): Load {
   const perReplica = (CPU * TARGET_CPU) / 100 - costs.idle.replica;
   for (let replicas = MIN_REPLICAS; ;) {
-    const firstVerifies = firstVerifiesOf(rates, { replicas, inUse, remembered: settings.rememberedTokens });
-    const cores = coresOf(rates, { replicas, firstVerifies, feedReaders: usage.feedReaders }, costs);
+    const firstVerifies = firstVerifiesOf(rates, { replicas, ...tokens });
+    const cores = coresOf(rates, { replicas, firstVerifies, feedReaders }, costs);
     const needed = Math.ceil(rounded((cores.loop + cores.hash) / perReplica));
     if (needed <= replicas || replicas === MOST_REPLICAS) return { cores, firstVerifies, replicas };
     replicas = Math.min(needed, MOST_REPLICAS);
   }
 }
 
-function planReplicas(peak: number, mean: number, settings: Settings, costs: Costs): ReplicaPlan {
-  const { hashConcurrency, hashMemory, processMemory } = settings;
+/** As much as the process and its hashes need, and more if that lets a replica remember all tokens in use. */
+function memoryFor(
+  inUse: number,
+  { processMemory, hashMemory, hashConcurrency, rememberedTokens }: Settings,
+): Pick<ReplicaPlan, 'memory' | 'rememberedTokens'> {
   const needed = processMemory + hashConcurrency * hashMemory;
+  const least = Math.ceil(needed / FULL / MEMORY_STEP) * MEMORY_STEP;
+  for (let memory = least; memory <= least + MOST_FOR_TOKENS; memory += MEMORY_STEP) {
+    const remembered = rememberedTokens(memory, needed);
+    if (remembered >= inUse) return { memory, rememberedTokens: remembered };
+  }
+  return { memory: least, rememberedTokens: rememberedTokens(least, needed) };
+}
+
+function planReplicas(
+  peak: number,
+  mean: number,
+  memory: Pick<ReplicaPlan, 'memory' | 'rememberedTokens'>,
+  { hashConcurrency }: Settings,
+  costs: Costs,
+): ReplicaPlan {
   return {
     peak,
     mean,
     cpu: CPU,
     hashConcurrency,
-    memory: Math.ceil(needed / FULL / MEMORY_STEP) * MEMORY_STEP,
+    ...memory,
     loginsAtMost: (hashConcurrency * 1e6) / costs.replica.login,
-    autoscaler: {
-      min: mean,
-      max: Math.ceil(rounded(peak * ROOM)),
-      targetCpu: TARGET_CPU,
-    },
+    autoscaler: { min: mean, max: Math.ceil(rounded(peak * ROOM)), targetCpu: TARGET_CPU },
   };
 }
 

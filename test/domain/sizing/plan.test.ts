@@ -26,7 +26,7 @@ const SETTINGS: Settings = {
   databasePool: 10,
   sessionCacheTtl: 3600,
   refreshTokenTtl: 30 * 86_400,
-  rememberedTokens: 10_000,
+  rememberedTokens: () => 10_000,
   readersMax: 1000,
 };
 const COSTS: Costs = {
@@ -194,9 +194,9 @@ test('tombstones take memory of Redis, and the record is written twice for each 
 });
 
 test('replicas use 60% of a core at the peak, with what an idle one uses', (t) => {
-  const remembering = { ...SETTINGS, rememberedTokens: 1_000_000 };
+  const remembering = { ...SETTINGS, rememberedTokens: () => 1_000_000 };
   const { demand, cores, replicas } = makePlan({ ...USAGE, users: 10_000_000 }, remembering, COSTS);
-  const KNOWN = { inUse: demand.inUse, remembered: remembering.rememberedTokens };
+  const KNOWN = { inUse: demand.inUse, remembered: replicas.rememberedTokens };
   const load = cores.loop + cores.hash;
   const { replica: idle } = COSTS.idle;
   t.ok(load / replicas.peak + idle < 0.6 + 1e-9, 'enough replicas');
@@ -241,6 +241,18 @@ test('more hashes at once need more memory', (t) => {
   const { replicas } = makePlan(USAGE, { ...SETTINGS, hashConcurrency: 4 }, COSTS);
   t.equal(replicas.memory, 1024 * MIB);
   t.ok((320 + 4 * 128) * MIB <= 0.85 * replicas.memory, 'doctor does not warn');
+  t.end();
+});
+
+test('a replica gets the memory with which it remembers all tokens in use, if that is possible', (t) => {
+  const rememberedTokens = (limit: number, needed: number) => Math.min(400_000, (limit - needed) / 1024);
+  const planOf = (sessionsInUse: number) =>
+    makePlan({ ...USAGE, known: { sessionsInUse } }, { ...SETTINGS, rememberedTokens }, COSTS);
+  t.match(planOf(100_000), { replicas: { memory: 768 * MIB, rememberedTokens: 192 * 1024 } });
+  const larger = planOf(300_000);
+  t.match(larger, { replicas: { memory: 896 * MIB, rememberedTokens: 320 * 1024 } });
+  t.ok(larger.firstVerifies < 0.5, 'most verifies check no signature');
+  t.match(planOf(500_000), { replicas: { memory: 768 * MIB }, firstVerifies: 1 }, 'not for nothing');
   t.end();
 });
 
