@@ -1,8 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { COSTS, type Costs } from '../../src/domain/sizing/costs.ts';
+import { COSTS, type ChangeCost, type Costs } from '../../src/domain/sizing/costs.ts';
 import { formatted } from '../../test/support/formatted.ts';
 import { committedFigures as committedBench } from '../bench/report.ts';
 import type { Sample } from '../bench/statistics.ts';
+import type { Change, ChangeFigure } from './changes.ts';
+import type { ReadersFigure } from './readers.ts';
 import { committedFigures } from './scale-document.ts';
 
 const SOURCE = new URL('../../../src/domain/sizing/costs.ts', import.meta.url).pathname;
@@ -13,11 +15,10 @@ const TABLE = /(export const COSTS: Costs = )\{.*?\n\};/s;
  * @throws Error if a figure has not been measured.
  */
 export function measuredCosts(): Costs {
-  const { replicas, sessions, cold } = committedFigures();
+  const { replicas, sessions, cold, new: fresh, changes, readers } = committedFigures();
   const bytes = committedBench()?.bytes;
-  // With 100,000 sessions, each verify checks a signature.
   const many = sessions?.figures.find((each) => each.sessions === 100_000);
-  const all = [...(replicas?.figures ?? []), ...(many?.figures ?? []), ...(cold?.figures ?? [])];
+  const all = [replicas, many, cold, fresh].flatMap((part) => part?.figures ?? []);
   const of = (operation: string, held = 1000) => {
     const found = all.find(
       (each) => each.operation === operation && each.sessions === held && each.replicas === 1,
@@ -26,7 +27,9 @@ export function measuredCosts(): Costs {
     return found;
   };
   if (!replicas || !many || !bytes) throw new Error('not measured yet: replicas, sessions or bytes');
-  const [verify, refresh] = [of('verify', 100_000), of('refresh', 100_000)];
+  // In figures without first verifies, 100,000 sessions are more than a replica remembers.
+  const first = fresh ? of('first verify') : of('verify', 100_000);
+  const refresh = of('refresh', 100_000);
   const [coldRefresh, login] = [of('cold refresh'), of('login')];
   const micros = ({ median }: Sample) => Number(median.toPrecision(3));
   const cores = ({ median }: Sample) => Number(median.toFixed(4));
@@ -34,7 +37,7 @@ export function measuredCosts(): Costs {
   return {
     replica: {
       verifyKnown: micros(of('verify').micros),
-      verifyNew: micros(verify.micros),
+      verifyNew: micros(first.micros),
       refresh: micros(refresh.micros),
       coldRefresh: micros(coldRefresh.micros),
       login: micros(login.micros),
@@ -45,7 +48,8 @@ export function measuredCosts(): Costs {
       postgres: cores(replicas.idle.postgres),
     },
     redis: {
-      verify: micros(verify.redisMicros),
+      // The dearer one: replicas that check no signature send more tokens in a call.
+      verify: micros(first.redisMicros),
       refresh: micros(refresh.redisMicros),
       coldRefresh: micros(coldRefresh.redisMicros),
       login: micros(login.redisMicros),
@@ -55,6 +59,13 @@ export function measuredCosts(): Costs {
       coldRefresh: micros(coldRefresh.postgresMicros),
       login: micros(login.postgresMicros),
     },
+    changes: changes
+      ? {
+          revocation: changeCost('revocation', changes.figures),
+          user: changeCost('changed user', changes.figures),
+        }
+      : null,
+    reader: readers ? readerCost(readers.figures) : null,
     bytes: {
       redisSession: Math.round(bytes.redis.used),
       // Beside its key, an entry of the tables of keys, as large as a session's.
@@ -66,6 +77,29 @@ export function measuredCosts(): Costs {
       knownDevice: Math.round(many.bytes.devices / users),
     },
   };
+}
+
+/** The straight line through the fewest and the most replicas. */
+function changeCost(change: Change, all: readonly ChangeFigure[]): ChangeCost {
+  const figures = all.filter((each) => each.change === change);
+  const [fewest, most] = [figures[0], figures.at(-1)];
+  if (!fewest || !most || fewest.replicas === most.replicas)
+    throw new Error(`not measured yet: ${change} with several numbers of replicas`);
+  const lineOf = (name: 'micros' | 'redisMicros' | 'postgresMicros') => {
+    const slope = (most[name].median - fewest[name].median) / (most.replicas - fewest.replicas);
+    // Less than nothing is noise.
+    const eachReplica = Math.max(0, slope);
+    const once = Math.max(0, fewest[name].median - eachReplica * fewest.replicas);
+    return { once: Math.round(once), eachReplica: Number(eachReplica.toFixed(1)) };
+  };
+  return { replica: lineOf('micros'), redis: lineOf('redisMicros'), postgres: lineOf('postgresMicros') };
+}
+
+/** With the most readers, where what the replica does for all of them is shared. */
+function readerCost(figures: readonly ReadersFigure[]): Costs['reader'] {
+  const most = figures.at(-1);
+  if (!most) throw new Error('not measured yet: readers');
+  return { quiet: Number(most.quiet.median.toPrecision(2)), busy: Number(most.busy.median.toPrecision(2)) };
 }
 
 /** Writes the table of src/domain/sizing/costs.ts. */

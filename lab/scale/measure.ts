@@ -1,10 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { sampleOf, type Sample } from '../bench/statistics.ts';
 import type { World } from '../bench/world.ts';
 import type { Population } from '../bench/population.ts';
-import { startReplicas, type Idle, type Replicas, type Round } from './replicas.ts';
-import { postgresBetween, type StoreMeter } from './stores.ts';
-import { callersOf, connectionsOf, sourceOf, type Operation } from './workloads.ts';
+import { idleOf, startReplicas, type Idle, type Replicas, type Round } from './replicas.ts';
+import type { StoreMeter } from './stores.ts';
+import { callersOf, connectionsOf, sourceOf, type Measured } from './workloads.ts';
 
 export interface Bench {
   world: World;
@@ -13,11 +12,12 @@ export interface Bench {
   seconds: number;
   hashSeconds: number;
   reportSeconds: number;
+  newTokens: number;
 }
 
 /** One set-up with the medians of its rounds. CPU times in microseconds of one request, without idle work. */
 export interface Figure {
-  operation: Operation;
+  operation: Measured;
   replicas: number;
   connections: number;
   sessions: number;
@@ -31,7 +31,7 @@ export interface Figure {
 export type IdleFigure = Record<keyof Idle, Sample>;
 
 interface SetUp {
-  operations: readonly Operation[];
+  operations: readonly Measured[];
   replicas: readonly number[];
   connections: readonly number[];
 }
@@ -51,7 +51,7 @@ export async function measure(
     const { idle, figure: idleFigure } = await measureIdle(bench, running);
     const figures: Figure[] = [];
     for (const operation of setUp.operations) {
-      const source = sourceOf(operation, population);
+      const source = sourceOf(operation, population, { most: bench.newTokens });
       const contenders = running.flatMap((replicas) =>
         setUp.connections.map((most) => ({
           replicas,
@@ -91,22 +91,8 @@ async function measureIdle(
   bench: Bench,
   running: readonly Replicas[],
 ): Promise<{ idle: Idle; figure: IdleFigure }> {
-  const { meter } = bench;
   const count = running.reduce((sum, each) => sum + each.count, 0);
-  const cpuSeconds = () => running.reduce((sum, each) => sum + each.cpuSeconds(), 0);
-  const look = async (): Promise<Idle> => {
-    const start = performance.now();
-    const before = { cpu: cpuSeconds(), ...(await meter.read()) };
-    await sleep(bench.hashSeconds * 1000);
-    const cpu = cpuSeconds() - before.cpu;
-    const after = await meter.read();
-    const elapsed = (performance.now() - start) / 1000;
-    return {
-      replica: cpu / elapsed / count,
-      redis: (after.redis - before.redis) / elapsed,
-      postgres: postgresBetween(before, after) / elapsed,
-    };
-  };
+  const look = () => idleOf(bench.meter, running, bench.hashSeconds);
   // Not counted: the end of the start.
   await look();
   const rounds: Idle[] = [];

@@ -59,7 +59,7 @@ export async function measureMixed(
     const sources = Object.fromEntries(
       OPERATIONS.map((operation) => [
         operation,
-        sourceOf(operation, population, operation === 'refresh' ? 1 : 0),
+        sourceOf(operation, population, { among: operation === 'refresh' ? 1 : 0 }),
       ]),
     ) as Record<Operation, ReturnType<typeof sourceOf>>;
     const rounds: Round[] = [];

@@ -17,6 +17,7 @@ export const WAYS = {
   'two replicas, requests in turn': '',
   'two replicas, `least_conn`': 'least_conn;',
   'two replicas, `hash $connection`': 'hash $connection;',
+  'two replicas, `hash $http_authorization`': 'hash $http_authorization;',
   'two workers of `node:cluster`': '',
 } as const;
 type Way = keyof typeof WAYS;

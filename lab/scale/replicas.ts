@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { runLoad, type Caller } from '../../test/support/generator/load.ts';
 import { startServer, type ServerProcess } from '../../test/support/measured-server.ts';
 import type { World } from '../bench/world.ts';
@@ -44,6 +45,8 @@ interface RunOptions {
   idle?: Idle;
   /** A proxy that gets all connections, and shares the requests among the replicas. */
   through?: string;
+  /** Seconds after the last answer that belong to the requests too. */
+  afterwards?: number;
 }
 
 /** Where servers and load share the cores, a store that answers late is not down. */
@@ -85,7 +88,7 @@ export async function startReplicas(
   return {
     count,
     urls,
-    async run(callers, seconds, { idle = NOTHING, through } = {}) {
+    async run(callers, seconds, { idle = NOTHING, through, afterwards = 0 } = {}) {
       const origins = through === undefined ? urls : [through];
       const since = performance.now();
       const before = { cpu: cpuSeconds(), ...(await meter.read()) };
@@ -98,6 +101,7 @@ export async function startReplicas(
           ),
         ),
       );
+      await sleep(afterwards * 1000);
       await settle(opsUrls);
       const cpu = cpuSeconds() - before.cpu;
       const after = await meter.read();
@@ -117,6 +121,27 @@ export async function startReplicas(
     },
     cpuSeconds,
     stop,
+  };
+}
+
+/** Cores that these replicas and the stores use in the next seconds; nobody may ask anything meanwhile. */
+export async function idleOf(
+  meter: StoreMeter,
+  running: readonly Replicas[],
+  seconds: number,
+): Promise<Idle> {
+  const count = running.reduce((sum, each) => sum + each.count, 0);
+  const cpuSeconds = () => running.reduce((sum, each) => sum + each.cpuSeconds(), 0);
+  const start = performance.now();
+  const before = { cpu: cpuSeconds(), ...(await meter.read()) };
+  await sleep(seconds * 1000);
+  const cpu = cpuSeconds() - before.cpu;
+  const after = await meter.read();
+  const elapsed = (performance.now() - start) / 1000;
+  return {
+    replica: cpu / elapsed / count,
+    redis: (after.redis - before.redis) / elapsed,
+    postgres: postgresBetween(before, after) / elapsed,
   };
 }
 

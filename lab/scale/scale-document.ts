@@ -1,11 +1,25 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { thisMachine, type Machine } from '../table.ts';
+import type { ChangeFigure } from './changes.ts';
 import type { UserFigure } from './big-user.ts';
 import type { Figure, IdleFigure } from './measure.ts';
 import type { MixedFigure } from './mixed.ts';
 import type { ProxiedFigure } from './proxied.ts';
+import type { ReadersFigure } from './readers.ts';
 
-export const PARTS = ['replicas', 'connections', 'sessions', 'cold', 'tokens', 'proxied', 'mixed'] as const;
+export const PARTS = [
+  'replicas',
+  'connections',
+  'sessions',
+  'new',
+  'cold',
+  'tokens',
+  'changes',
+  'readers',
+  'proxied',
+  'large',
+  'mixed',
+] as const;
 export type Part = (typeof PARTS)[number];
 
 /** Figures of a number of sessions in both stores. */
@@ -13,6 +27,13 @@ export interface SessionsFigure {
   sessions: number;
   /** All of them: what Redis grew by, and the tables with their indexes. */
   bytes: { redis: number; tokens: number; users: number; devices: number };
+  figures: Figure[];
+}
+
+/** An installation with many users, of whom some are active. */
+export interface LargeFigure {
+  users: number;
+  bytes: { tokens: number; users: number; devices: number };
   figures: Figure[];
 }
 
@@ -26,9 +47,13 @@ export interface ScaleDocument {
   replicas?: Measured<Figure> & { idle: IdleFigure };
   connections?: Measured<Figure>;
   sessions?: Measured<SessionsFigure>;
+  new?: Measured<Figure>;
   cold?: Measured<Figure>;
   tokens?: Measured<UserFigure>;
+  changes?: Measured<ChangeFigure>;
+  readers?: Measured<ReadersFigure>;
   proxied?: Measured<ProxiedFigure>;
+  large?: Measured<LargeFigure>;
   mixed?: Measured<MixedFigure>;
 }
 

@@ -1,8 +1,10 @@
 /**
- * `npm run scale`: how costs grow with replicas, connections, sessions, and the tokens of one user. The last part checks
- * the cost model of src/domain/sizing against mixes that it was not fitted to.
+ * `npm run scale`: how costs grow with replicas, connections, sessions, users, the tokens of one user, what changes, and
+ * the readers of the feed. The last part checks the cost model of src/domain/sizing against mixes that it was not fitted
+ * to.
  *
- * Arguments: the parts to run, all by default: replicas connections sessions cold tokens proxied mixed.
+ * Arguments: the parts to run, all by default: replicas connections sessions new cold tokens changes readers proxied large
+ * mixed.
  *
  * --json    one line of JSON
  * --save    writes these parts to docs/scaling.json, and the tables of docs/performance.md
@@ -14,11 +16,13 @@ import { parseArgs } from 'node:util';
 import { makeWorld } from '../bench/world.ts';
 import { loadBefore, print, save } from '../table.ts';
 import { measureBigUser } from './big-user.ts';
+import { measureChanges } from './changes.ts';
 import { measuredCosts, writeCosts } from './costs.ts';
 import { measure, type Bench } from './measure.ts';
 import { measureMixed, MIXED, SMOKE_MIX } from './mixed.ts';
 import { populate } from '../bench/population.ts';
 import { measureProxied } from './proxied.ts';
+import { measureReaders } from './readers.ts';
 import {
   committedFigures,
   FIGURES,
@@ -75,6 +79,7 @@ async function measureParts(): Promise<void> {
     seconds: amount('SCALE_SECONDS', flags.smoke),
     hashSeconds: amount('SCALE_HASH_SECONDS', flags.smoke),
     reportSeconds: amount('SCALE_REPORT_SECONDS', flags.smoke),
+    newTokens: amount('SCALE_NEW', flags.smoke),
   };
   try {
     const document = await measureAll(bench, load);
@@ -125,6 +130,11 @@ async function measureAll(bench: Bench, load: number): Promise<ScaleDocument> {
     }
     return { figures, machine: machine() };
   });
+  await note('new', async () => {
+    const setUp = { operations: ['first verify'] as const, replicas: [1], connections: [64] };
+    const { figures } = await measure(bench, await populate(world, FEW), setUp);
+    return { figures, machine: machine() };
+  });
   await note('cold', async () => {
     const setUp = { operations: ['cold refresh'] as const, replicas: [1], connections: [64] };
     const population = await populate(world, FEW, { cold: amount('SCALE_COLD', flags.smoke) });
@@ -136,10 +146,33 @@ async function measureAll(bench: Bench, load: number): Promise<ScaleDocument> {
     for (const tokens of lists('SCALE_TOKENS')) figures.push(...(await measureBigUser(bench, tokens)));
     return { figures, machine: machine() };
   });
+  await note('changes', async () => {
+    const setUp = {
+      replicas: lists('SCALE_CHANGE_REPLICAS'),
+      count: amount('SCALE_CHANGES', flags.smoke),
+      rounds: amount('SCALE_CHANGE_ROUNDS', flags.smoke),
+      afterwards: amount('SCALE_AFTERWARDS', flags.smoke),
+    };
+    return { figures: await measureChanges(bench, setUp), machine: machine() };
+  });
+  await note('readers', async () => ({
+    figures: await measureReaders(bench, lists('SCALE_READERS')),
+    machine: machine(),
+  }));
   await note('proxied', async () => ({
     figures: await measureProxied(bench, await populate(world, FEW)),
     machine: machine(),
   }));
+  await note('large', async () => {
+    const users = amount('SCALE_LARGE', flags.smoke);
+    const held = amount('SCALE_LARGE_HELD', flags.smoke);
+    const population = await populate(world, held, { users: held, cold: users - held });
+    const { tokens, users: ofUsers, devices } = await meter.bytes();
+    const setUp = { operations: ['refresh', 'cold refresh'] as const, replicas: [1], connections: [64] };
+    const { figures } = await measure(bench, population, setUp);
+    const bytes = { tokens, users: ofUsers, devices };
+    return { figures: [{ users, bytes, figures }], machine: machine() };
+  });
   await note('mixed', async () => {
     const figures = [];
     for (const setUp of flags.smoke ? [SMOKE_MIX] : MIXED)

@@ -10,6 +10,16 @@ const AMOUNTS = {
   /** Sessions that Redis does not hold: each is refreshed once. */
   SCALE_COLD: [60_000, 2000],
   SCALE_MIXED_COLD: [40_000, 2000],
+  /** Tokens that no replica has seen: each is verified once. */
+  SCALE_NEW: [200_000, 10_000],
+  /** Revocations, and changed users, in a round. */
+  SCALE_CHANGES: [3000, 50],
+  SCALE_CHANGE_ROUNDS: [2, 1],
+  /** Replicas renew a change for a minute (domain/tokens/revocations.ts). */
+  SCALE_AFTERWARDS: [70, 1],
+  /** Users in PostgreSQL, with a session and a device each, and sessions that Redis holds too. */
+  SCALE_LARGE: [5_000_000, 1000],
+  SCALE_LARGE_HELD: [200_000, 200],
 } as const;
 
 export function amount(name: keyof typeof AMOUNTS, isSmoke: boolean): number {
@@ -22,6 +32,12 @@ const LISTS = {
   /** Sessions in both stores. A million takes minutes to seed, so it runs on request: SCALE_SESSIONS=1000,100000,1000000. */
   SCALE_SESSIONS: [[1000, 100_000], [200]],
   SCALE_REPLICAS: [[1, 2, 4], [1]],
+  SCALE_CHANGE_REPLICAS: [
+    [1, 3, 12],
+    [1, 2],
+  ],
+  /** Readers of the feed on one replica. */
+  SCALE_READERS: [[100, 1000], [10]],
   SCALE_CONNECTIONS: [[1, 64, 512], [8]],
   /** Sessions of one user. */
   SCALE_TOKENS: [[1, 100, 1000, 10_000], [20]],

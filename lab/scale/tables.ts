@@ -1,6 +1,8 @@
 import type { Sample } from '../bench/statistics.ts';
-import { COSTS, type Costs } from '../../src/domain/sizing/costs.ts';
+import { COSTS, REMEMBERED, type Costs } from '../../src/domain/sizing/costs.ts';
 import { coresOf, isRemembered } from '../../src/domain/sizing/demand.ts';
+import type { ChangeFigure } from './changes.ts';
+import type { ReadersFigure } from './readers.ts';
 import { rowWritesOf } from '../../src/domain/sizing/stores.ts';
 import {
   count,
@@ -13,9 +15,11 @@ import {
   type Figures,
   type Table,
 } from '../table.ts';
+import { carriedTable, largeTable } from './large.ts';
 import type { Figure, IdleFigure } from './measure.ts';
 import type { MixedFigure } from './mixed.ts';
 import type { ProxiedFigure } from './proxied.ts';
+import { plannedText } from './planned.ts';
 import { OPERATIONS } from './workloads.ts';
 import { PARTS, type Part, type ScaleDocument } from './scale-document.ts';
 
@@ -26,7 +30,10 @@ import { PARTS, type Part, type ScaleDocument } from './scale-document.ts';
 export function figuresOf(document: ScaleDocument, costs = COSTS): Figures {
   const quiet = PARTS.filter((part) => (document[part]?.machine.load ?? 0) <= MAX_LOAD);
   const texts = quiet.flatMap((part) => partText(part, document, costs) ?? []);
-  return { 'npm run scale -- --save': texts.length > 0 ? texts.join('\n\n') : null };
+  return {
+    'npx latchkey plan --users N': plannedText(costs),
+    'npm run scale -- --save': texts.length > 0 ? texts.join('\n\n') : null,
+  };
 }
 
 /** For the terminal: what has been measured. */
@@ -43,7 +50,7 @@ function partText(part: Part, document: ScaleDocument, costs: Costs): string | n
 
 /** The tables of each measured part. */
 function tablesOf(document: ScaleDocument, costs: Costs): Partial<Record<Part, Table[]>> {
-  const { replicas, connections, sessions, cold, tokens, proxied, mixed } = document;
+  const { replicas, connections, sessions, cold, tokens, changes, readers, proxied, large, mixed } = document;
   const held = sessions?.figures.flatMap(({ figures }) => figures) ?? [];
   return {
     ...(replicas && {
@@ -51,9 +58,13 @@ function tablesOf(document: ScaleDocument, costs: Costs): Partial<Record<Part, T
     }),
     ...(connections && { connections: [loadTable('Connections', 'connections', connections.figures)] }),
     ...(sessions && { sessions: [loadTable('Sessions', 'sessions', held), bytesTable(sessions.figures)] }),
+    ...(document.new && { new: [loadTable('First verifies', 'replicas', document.new.figures)] }),
     ...(cold && { cold: [loadTable('Cold refreshes', 'replicas', cold.figures)] }),
     ...(tokens && { tokens: [tokensTable(tokens.figures)] }),
+    ...(changes && { changes: [changesTable(changes.figures)] }),
+    ...(readers && { readers: [readersTable(readers.figures)] }),
     ...(proxied && { proxied: [proxiedTable(proxied.figures)] }),
+    ...(large && { large: [largeTable(large.figures, document), carriedTable(large.figures, costs)] }),
     ...(mixed && { mixed: [mixedTable(mixed.figures, costs), bytesCheck(sessions, costs)] }),
   };
 }
@@ -145,6 +156,36 @@ function tokensTable(figures: NonNullable<ScaleDocument['tokens']>['figures']): 
   };
 }
 
+function changesTable(figures: readonly ChangeFigure[]): Table {
+  return {
+    title: 'Revocations and changed users',
+    head: [
+      'change',
+      'replicas',
+      'CPU µs of all replicas',
+      'Redis CPU µs',
+      'PostgreSQL CPU µs',
+      'rows written',
+    ],
+    rows: figures.map(({ change, replicas, micros, redisMicros, postgresMicros, rows }) => [
+      change,
+      replicas,
+      micros,
+      redisMicros,
+      postgresMicros,
+      rows,
+    ]),
+  };
+}
+
+function readersTable(figures: readonly ReadersFigure[]): Table {
+  return {
+    title: 'Readers of the feed on one replica',
+    head: ['readers', 'CPU µs a second, each', 'with 6 events a second'],
+    rows: figures.map(({ readers, quiet, busy }) => [readers, quiet, busy]),
+  };
+}
+
 function proxiedTable(figures: readonly ProxiedFigure[]): Table {
   return {
     title: 'Two event loops behind nginx',
@@ -204,10 +245,13 @@ function plannedCost(
     verifies: each('verify'),
     refreshes: each('refresh') + coldRefreshes,
     coldRefreshes,
+    revocations: 0,
+    changes: 0,
   };
   const { idle } = costs;
   // Half of the sessions verify (mixed.ts).
-  const cores = coresOf(rates, isRemembered(sessions / 2), costs);
+  const spread = { replicas, firstVerifies: isRemembered(sessions / 2, REMEMBERED) ? 0 : 1, feedReaders: 0 };
+  const cores = coresOf(rates, spread, costs);
   const perRequest = (used: number) => (used * 1e6) / perSecond.median;
   return {
     micros: perRequest(cores.loop + cores.hash + idle.replica * replicas),

@@ -82,6 +82,10 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
        [--verifies-per-second N]      likewise, replaces --verifies-per-minute
        [--refreshes-per-second N]     likewise, replaces --refresh-every
        [--logins-per-second N]        likewise, with signups: replaces --logins-per-day
+       [--revocations-per-second N]   sessions and long-lived tokens that are ended in the busiest second; as many as
+                                      logins unless you know them
+       [--changes-per-second 0]       users whose names, roles or status change in the busiest second
+       [--feed-readers 0]             services that read the feed, each process of theirs counted
        [--sessions-per-user 1.5]      sessions of a user that have not ended
        [--growth 0.02]                growth of the users in a month`;
 
@@ -175,6 +179,9 @@ const COMMANDS = {
     'verifies-per-second': text,
     'refreshes-per-second': text,
     'logins-per-second': text,
+    'revocations-per-second': text,
+    'changes-per-second': text,
+    'feed-readers': { ...text, default: '0' },
     peak: { ...text, default: '4' },
     'sessions-per-user': { ...text, default: '1.5' },
     growth: { ...text, default: '0.02' },

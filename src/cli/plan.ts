@@ -1,5 +1,5 @@
 import { BASE_MEMORY, loadSettings, hashMemoryOf, type Environment } from '../config/config.ts';
-import { COSTS, type Costs, REMEMBERED } from '../domain/sizing/costs.ts';
+import { COSTS, REMEMBERED } from '../domain/sizing/costs.ts';
 import { makePlan, type Settings, type Plan } from '../domain/sizing/plan.ts';
 import type { Command } from './command.ts';
 import type { Usage, Rates } from '../domain/sizing/demand.ts';
@@ -7,16 +7,32 @@ import { UsageError, type Values } from './arguments.ts';
 
 /** `latchkey plan`: sizes an installation. It asks no store. */
 export const run: Command = ({ env, values }) => {
-  const usage = readUsage(values);
-  const { settings, costs } = ownFigures(env);
-  const plan = makePlan(usage, settings, costs);
+  const { usage, plan, settings } = planFor(values, env);
   return Promise.resolve({ result: { usage, ...plan }, text: describePlan(usage, plan, settings) });
 };
 
-/** The settings of the environment that change a plan, and the costs with its password hash. @throws ConfigError */
-function ownFigures(env: Environment): { settings: Settings; costs: Costs } {
+/** @param costs by default, those of an installation of usual size. */
+export function planFor(
+  values: Values,
+  env: Environment,
+  costs = COSTS,
+): { usage: Usage; settings: Settings; plan: Plan } {
+  const usage = readUsage(values);
+  const { settings, login } = ownFigures(env);
+  const plan = makePlan(usage, settings, { ...costs, replica: { ...costs.replica, login } });
+  return { usage, settings, plan };
+}
+
+/** The settings of the environment that change a plan, and the cost of a login with its password hash. @throws ConfigError */
+function ownFigures(env: Environment): { settings: Settings; login: number } {
   const hashing = [...COST_SETTINGS, 'HASH_MEMORY', 'HASH_CONCURRENCY', 'UV_THREADPOOL_SIZE'] as const;
-  const config = loadSettings(env, ...hashing, 'DATABASE_POOL', 'SESSION_CACHE_TTL', 'REFRESH_TOKEN_TTL');
+  const others = [
+    'DATABASE_POOL',
+    'SESSION_CACHE_TTL',
+    'REFRESH_TOKEN_TTL',
+    'REVOCATION_READERS_MAX',
+  ] as const;
+  const config = loadSettings(env, ...hashing, ...others);
   const usual = workOf(loadSettings({}, ...COST_SETTINGS));
   const login = (COSTS.replica.login * workOf(config)) / usual;
   return {
@@ -27,8 +43,10 @@ function ownFigures(env: Environment): { settings: Settings; costs: Costs } {
       databasePool: config.DATABASE_POOL,
       sessionCacheTtl: config.SESSION_CACHE_TTL,
       refreshTokenTtl: config.REFRESH_TOKEN_TTL,
+      rememberedTokens: () => REMEMBERED,
+      readersMax: config.REVOCATION_READERS_MAX,
     },
-    costs: { ...COSTS, replica: { ...COSTS.replica, login } },
+    login,
   };
 }
 
@@ -44,8 +62,9 @@ const UNITS: Partial<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400
 /** More accounts than people. A larger number is a slip. */
 const MOST_USERS = 20e9;
 
-/** More than any installation. A larger number is a slip. */
+/** More than any installation. Larger numbers are slips. */
 const MOST_A_SECOND = 1e9;
+const MOST_READERS = 1e6;
 
 /** What is assumed unless a habit or a figure of the busiest second is given. */
 const ASSUMED = {
@@ -83,6 +102,7 @@ function readUsage(given: Values): Usage {
     peak: number(values, 'peak', 1, 100),
     sessionsPerUser: number(values, 'sessions-per-user', 0.01, 10_000),
     growth: share(values, 'growth'),
+    feedReaders: wholeNumber(values, 'feed-readers', 0, MOST_READERS),
     known: knownOf(values),
   };
   const inUse = usage.visitsPerDay * usage.visitSeconds;
@@ -110,6 +130,8 @@ function knownOf(values: Values): Usage['known'] {
     verifies: figure('verifies-per-second', 0),
     refreshes: figure('refreshes-per-second', 0),
     logins: figure('logins-per-second', 0),
+    revocations: figure('revocations-per-second', 0),
+    changes: figure('changes-per-second', 0),
   };
   return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined));
 }
@@ -150,12 +172,18 @@ function duration(values: Values, name: Name, most: number): number {
   throw new UsageError(`--${name} must be a time such as 90s, 15m or 2h, not "${text}"`);
 }
 
+const LACKING: Record<Plan['unknown'][number], string> = {
+  revocations: 'revocations',
+  changes: 'changed users',
+  feedReaders: 'feed readers',
+};
+
 type Row = [what: string, value: string, reason: string];
 
 /** A plan as a table with the reason of each figure. */
 function describePlan(usage: Usage, plan: Plan, settings: Settings): string {
   const parts: [string, Row[]][] = [
-    ['Load', loadRows(plan)],
+    ['Load', loadRows(usage, plan)],
     ['Replicas', replicaRows(plan, settings)],
     ['Redis', redisRows(plan)],
     ['PostgreSQL', postgresRows(usage, plan)],
@@ -171,7 +199,8 @@ function describePlan(usage: Usage, plan: Plan, settings: Settings): string {
   ].join('\n\n');
 }
 
-function loadRows({ demand, cores }: Plan): Row[] {
+function loadRows({ feedReaders }: Usage, plan: Plan): Row[] {
+  const { demand, cores, firstVerifies, unknown, replicas } = plan;
   const { mean, peak } = demand;
   const row = (name: keyof Rates, reason: string): Row => [
     `${name}/s at the peak`,
@@ -187,6 +216,20 @@ function loadRows({ demand, cores }: Plan): Row[] {
       `${figure(mean.coldRefreshes)} on average; Redis has forgotten the session`,
     ],
     row('verifies', peak.verifies === 0 ? 'services verify tokens themselves' : 'asked by services'),
+    ...(peak.verifies === 0
+      ? []
+      : [
+          [
+            'of these, check a signature',
+            `${figure(firstVerifies * 100)}%`,
+            demand.inUse > replicas.rememberedTokens
+              ? 'more tokens are in use than a replica remembers'
+              : 'the first verify of a token on each replica',
+          ] satisfies Row,
+        ]),
+    row('revocations', 'sessions and long-lived tokens that are ended'),
+    row('changes', 'users whose names, roles or status change'),
+    ['feed readers', figure(feedReaders), 'on all replicas'],
     ['sessions in use at once', figure(demand.inUse), 'at the peak'],
     ['cores for the event loops', figure(cores.loop), 'at the peak'],
     [
@@ -194,10 +237,20 @@ function loadRows({ demand, cores }: Plan): Row[] {
       figure(cores.hash),
       'at the peak; password hashes, on threads beside the event loops',
     ],
+    ...(unknown.length === 0
+      ? []
+      : [
+          [
+            'not in these cores',
+            `${unknown.length} of 3`,
+            `${unknown.map((name) => LACKING[name]).join(', ')}: nobody has measured their cost in this version`,
+          ] satisfies Row,
+        ]),
   ];
 }
 
-function replicaRows({ replicas, connections, remembersTokens }: Plan, settings: Settings): Row[] {
+function replicaRows(plan: Plan, settings: Settings): Row[] {
+  const { replicas, connections, demand, readersOfReplica } = plan;
   const { autoscaler, hashConcurrency } = replicas;
   const hash = `${mib(settings.hashMemory)} a hash`;
   return [
@@ -223,9 +276,14 @@ function replicaRows({ replicas, connections, remembersTokens }: Plan, settings:
     ['DATABASE_POOL', figure(connections.pool), 'connections of a replica; one more probes'],
     ['connections at most', figure(connections.total), connectionReason(connections.exceedsDefault)],
     [
-      'signature of each verify',
-      remembersTokens ? 'remembered' : 'checked',
-      `a replica remembers ${figure(REMEMBERED)} tokens or more`,
+      'verified tokens remembered',
+      figure(replicas.rememberedTokens),
+      `at least; ${figure(demand.inUse)} are in use`,
+    ],
+    [
+      'feed readers of a replica',
+      figure(readersOfReplica),
+      `${readersOfReplica > settings.readersMax ? 'too many' : 'at most'}: REVOCATION_READERS_MAX is ${figure(settings.readersMax)}`,
     ],
   ];
 }
@@ -246,6 +304,7 @@ function redisRows({ redis, cores }: Plan): Row[] {
     ],
     ['sessions held', figure(redis.sessions), 'used within SESSION_CACHE_TTL'],
     ['bytes of these', mib(redis.bytes), 'with their users'],
+    ['bytes of revoked tokens', mib(redis.revokedBytes), 'tombstones, for two SESSION_CACHE_TTL'],
     [
       'maxmemory of a master',
       mib(redis.maxMemory),
@@ -257,7 +316,11 @@ function redisRows({ redis, cores }: Plan): Row[] {
 function postgresRows({ growth }: Usage, { postgres, cores }: Plan): Row[] {
   return [
     ['cores', figure(cores.postgres), 'of its connections, at the peak; without background processes'],
-    ['rows written/s', figure(postgres.rowWrites), 'at the peak: two a refresh and three a login at most'],
+    [
+      'rows written/s',
+      figure(postgres.rowWrites),
+      'at the peak, at most: three a login, two for each other change',
+    ],
     ['rows of tokens', figure(postgres.tokens), 'with ended ones that purge keeps'],
     ['rows of known_devices', figure(postgres.knownDevices), 'at most: one for each login of 90 days'],
     ['size', mib(postgres.bytes), 'users, tokens and known devices with indexes'],

@@ -37,8 +37,20 @@ test('plan takes the figures of the busiest second', async (t) => {
   const { stdout } = await plan(...args.split(' '));
   t.match(JSON.parse(stdout), {
     usage: { known: { sessionsInUse: 300_000, verifies: 3000, logins: 12 } },
-    demand: { inUse: 300_000, peak: { verifies: 3000, logins: 12, refreshes: Number } },
+    demand: { inUse: 300_000, peak: { verifies: 3000, logins: 12, refreshes: Number, revocations: 12 } },
   });
+});
+
+test('plan counts revocations, changed users and readers of the feed', async (t) => {
+  const args = '--users 1e6 --revocations-per-second 40 --changes-per-second 8 --feed-readers 5000';
+  const { stdout } = await plan(...args.split(' '), '--json');
+  t.match(JSON.parse(stdout), {
+    usage: { feedReaders: 5000, known: { revocations: 40, changes: 8 } },
+    demand: { peak: { revocations: 40, changes: 8 } },
+    readersOfReplica: 2500,
+  });
+  const { stdout: text } = await plan(...args.split(' '));
+  t.match(text, /feed readers of a replica +2,500 +too many: REVOCATION_READERS_MAX is 1,000/);
 });
 
 test('plan follows the settings of the environment', async (t) => {
@@ -75,6 +87,9 @@ test('plan refuses nonsense with the option and its range, and exits with 2', as
       /--sessions-in-use 14 are more than --users x --sessions-per-user, 13.5/,
     ],
     ['--users 9 --sessions-in-use 5 --refreshes-per-second 6', /more than one for each session in use/],
+    ['--users 9 --revocations-per-second=-1', /--revocations-per-second must be a number from 0/],
+    ['--users 9 --changes-per-second many', /--changes-per-second must be a number/],
+    ['--users 9 --feed-readers 1.5', /--feed-readers must be a whole number/],
     ['--users 9 --logins-per-second few', /--logins-per-second must be a number/],
   ];
   for (const [args, message] of wrong) {

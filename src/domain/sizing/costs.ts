@@ -7,7 +7,7 @@ export interface Costs {
   replica: {
     /** A verify whose token this replica has verified before. */
     verifyKnown: number;
-    /** A verify that checks the token's signature. */
+    /** The first verify of a token on this replica, which checks its signature. */
     verifyNew: number;
     refresh: number;
     /** A refresh that misses Redis: it reads the session from PostgreSQL. */
@@ -21,6 +21,20 @@ export interface Costs {
   redis: { verify: number; refresh: number; coldRefresh: number; login: number };
   /** CPU of PostgreSQL's connections, in microseconds of a request. */
   postgres: { refresh: number; coldRefresh: number; login: number };
+  /** null: not measured in this version. */
+  changes: {
+    /** A revoked session or long-lived token, with the renewal of its tombstone. */
+    revocation: ChangeCost;
+    /** A user whose names, roles or status have changed. */
+    user: ChangeCost;
+  } | null;
+  /** CPU of a replica, in microseconds of each second that a reader of the feed is connected. null: not measured. */
+  reader: {
+    /** Without events: heartbeats. */
+    quiet: number;
+    /** With an event in every read of the stream (composition/revocation-feed.ts). */
+    busy: number;
+  } | null;
   bytes: {
     /** A session in Redis, by `used_memory`. */
     redisSession: number;
@@ -37,6 +51,9 @@ export interface Costs {
   };
 }
 
+/** CPU in microseconds: once, and again for each replica. */
+export type ChangeCost = Record<'replica' | 'redis' | 'postgres', { once: number; eachReplica: number }>;
+
 /**
  * Written by `npm run scale -- --costs --save` from docs/scaling.json and docs/benchmarks.json, which say what was
  * measured (docs/adr/0017-speed-and-size.md). Only `redisRevoked` is by hand: `npm test -- --attack churn` prints
@@ -47,6 +64,8 @@ export const COSTS: Costs = {
   idle: { replica: 0.0107, redis: 0.0006, postgres: 0.0017 },
   redis: { verify: 12.7, refresh: 23.8, coldRefresh: 56.8, login: 465 },
   postgres: { refresh: 18.6, coldRefresh: 297, login: 2790 },
+  changes: null,
+  reader: null,
   bytes: { redisSession: 261, redisUser: 261, redisRevoked: 205, token: 237, user: 598, knownDevice: 132 },
 };
 

@@ -1,4 +1,4 @@
-import { REMEMBERED, type Costs } from './costs.ts';
+import type { ChangeCost, Costs } from './costs.ts';
 
 /** How users behave. */
 export interface Usage {
@@ -21,8 +21,17 @@ export interface Usage {
   sessionsPerUser: number;
   /** Growth of the accounts in a month, as a share. */
   growth: number;
+  /** Services that read the feed of revocations, each connection of its own. */
+  feedReaders: number;
   /** Measured in the busiest second. They replace what the habits above would lead to. */
-  known: { sessionsInUse?: number; verifies?: number; refreshes?: number; logins?: number };
+  known: {
+    sessionsInUse?: number;
+    verifies?: number;
+    refreshes?: number;
+    logins?: number;
+    revocations?: number;
+    changes?: number;
+  };
 }
 
 const DAY = 86_400;
@@ -36,6 +45,10 @@ export interface Rates {
   /** Of the refreshes, those whose session Redis does not hold any more. */
   coldRefreshes: number;
   verifies: number;
+  /** Sessions and long-lived tokens that are revoked. */
+  revocations: number;
+  /** Users whose names, roles or status change. */
+  changes: number;
 }
 
 export interface Demand {
@@ -71,17 +84,23 @@ export function demandOf(usage: Usage, sessionCacheTtl: number): Demand {
   const meanOf = (atPeak: number | undefined, otherwise: number) =>
     atPeak === undefined ? otherwise : atPeak / usage.peak;
   const refreshes = meanOf(known.refreshes, expected);
+  const logins = meanOf(known.logins, (active * usage.loginsPerDay) / DAY + signups);
   const mean = {
-    logins: meanOf(known.logins, (active * usage.loginsPerDay) / DAY + signups),
+    logins,
     refreshes,
     coldRefreshes: expected === 0 ? 0 : (cold * refreshes) / expected,
     verifies: meanOf(known.verifies, (inUse * usage.verifiesPerMinute) / 60),
+    // In the long run, no more sessions can be ended than logins begin.
+    revocations: meanOf(known.revocations, logins),
+    changes: meanOf(known.changes, 0),
   };
   const peak = {
     logins: mean.logins * usage.peak,
     refreshes: mean.refreshes * usage.peak,
     coldRefreshes: mean.coldRefreshes * usage.peak,
     verifies: mean.verifies * usage.peak,
+    revocations: mean.revocations * usage.peak,
+    changes: mean.changes * usage.peak,
   };
   // Each active user has one session in use at most: a peak cannot exceed that.
   const most = known.sessionsInUse ?? Math.min(active, inUse * usage.peak);
@@ -98,26 +117,67 @@ export interface Cores {
   postgres: number;
 }
 
-/**
- * What requests cost, without what replicas use when idle.
- * @param remembered whether replicas still know the tokens that they verify (REMEMBERED).
- */
-export function coresOf(rates: Rates, remembered: boolean, costs: Costs): Cores {
-  const { logins, coldRefreshes, verifies } = rates;
+/** How the requests meet the replicas. */
+export interface Spread {
+  replicas: number;
+  /** Share of the verifies that are the first of their token on a replica, 0 to 1. */
+  firstVerifies: number;
+  feedReaders: number;
+}
+
+/** Reads of the stream for the feed's readers, in a second (composition/revocation-feed.ts). */
+const FEED_READS = 5;
+
+/** What requests cost, without what replicas use when idle. */
+export function coresOf(rates: Rates, { replicas, firstVerifies, feedReaders }: Spread, costs: Costs): Cores {
+  const { logins, coldRefreshes, verifies, revocations, changes } = rates;
   const warm = rates.refreshes - coldRefreshes;
   const { replica, redis, postgres } = costs;
-  const verify = remembered ? replica.verifyKnown : replica.verifyNew;
+  const verify = replica.verifyKnown + firstVerifies * (replica.verifyNew - replica.verifyKnown);
   const refreshing = (cost: { refresh: number; coldRefresh: number }) =>
     warm * cost.refresh + coldRefreshes * cost.coldRefresh;
+  const changing = (of: keyof ChangeCost) => {
+    const costOf = ({ once, eachReplica }: ChangeCost[typeof of]) => once + eachReplica * replicas;
+    if (!costs.changes) return 0;
+    return revocations * costOf(costs.changes.revocation[of]) + changes * costOf(costs.changes.user[of]);
+  };
   return {
-    loop: (verifies * verify + refreshing(replica)) / 1e6,
+    loop:
+      (verifies * verify +
+        refreshing(replica) +
+        changing('replica') +
+        feedReaders * readerCost(revocations + changes, costs)) /
+      1e6,
     hash: (logins * replica.login) / 1e6,
-    redis: (verifies * redis.verify + refreshing(redis) + logins * redis.login) / 1e6,
-    postgres: (refreshing(postgres) + logins * postgres.login) / 1e6,
+    redis: (verifies * redis.verify + refreshing(redis) + logins * redis.login + changing('redis')) / 1e6,
+    postgres: (refreshing(postgres) + logins * postgres.login + changing('postgres')) / 1e6,
   };
 }
 
+/** Microseconds a second. Events between two reads of the stream share one write to each reader. */
+function readerCost(events: number, { reader }: Costs): number {
+  if (!reader) return 0;
+  return reader.quiet + Math.min(1, events / FEED_READS) * (reader.busy - reader.quiet);
+}
+
+/**
+ * Share of the verifies that check a signature. Of the n verifies of an access token, each replica checks its first
+ * one. If a proxy deals requests at random to R replicas, R(1 - (1 - 1/R)^n) of them see the token.
+ * @param remembered tokens that a replica surely remembers. If more are in use, it may have forgotten each.
+ */
+export function firstVerifiesOf(
+  { verifies, refreshes, logins }: Rates,
+  { replicas, inUse, remembered }: { replicas: number; inUse: number; remembered: number },
+): number {
+  if (!isRemembered(inUse, remembered)) return 1;
+  // Each refresh, and each login, makes an access token.
+  const perToken = verifies / (refreshes + logins);
+  if (perToken <= 1) return 1;
+  // An endless `perToken` means long-lived tokens alone.
+  return Number.isFinite(perToken) ? (replicas * (1 - (1 - 1 / replicas) ** perToken)) / perToken : 0;
+}
+
 /** Whether every replica remembers the access tokens in use: each may see all of them. */
-export function isRemembered(inUse: number): boolean {
-  return inUse <= REMEMBERED;
+export function isRemembered(inUse: number, remembered: number): boolean {
+  return inUse <= remembered;
 }

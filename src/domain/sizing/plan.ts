@@ -1,5 +1,13 @@
 import type { Costs } from './costs.ts';
-import { coresOf, demandOf, isRemembered, type Cores, type Demand, type Usage } from './demand.ts';
+import {
+  coresOf,
+  demandOf,
+  firstVerifiesOf,
+  type Cores,
+  type Demand,
+  type Rates,
+  type Usage,
+} from './demand.ts';
 import { planStores, type StorePlan } from './stores.ts';
 
 /** The service's own figures (src/config), with which a plan has to agree. */
@@ -12,14 +20,26 @@ export interface Settings {
   /** SESSION_CACHE_TTL and REFRESH_TOKEN_TTL, in seconds. */
   sessionCacheTtl: number;
   refreshTokenTtl: number;
+  /**
+   * Verified tokens that a replica surely remembers.
+   * @param limit its memory limit in bytes.
+   * @param needed bytes of the process and its password hashes.
+   */
+  rememberedTokens: (limit: number, needed: number) => number;
+  /** REVOCATION_READERS_MAX. */
+  readersMax: number;
 }
 
 export interface Plan {
   demand: Demand;
   /** In the busiest second. Those of the stores include what the replicas use when idle. */
   cores: Cores;
-  /** Whether replicas remember the access tokens in use, so that most verifies check no signature. */
-  remembersTokens: boolean;
+  /** Share of the verifies that check a signature, at the peak: the first of a token on each replica. */
+  firstVerifies: number;
+  /** Readers of the feed on one replica, when the fewest replicas share them. */
+  readersOfReplica: number;
+  /** What `cores` lacks, because this version holds no measurement of it. */
+  unknown: ('revocations' | 'changes' | 'feedReaders')[];
   replicas: ReplicaPlan;
   connections: ConnectionPlan;
   redis: StorePlan['redis'];
@@ -33,6 +53,8 @@ interface ReplicaPlan {
   /** Requested cores and bytes of one replica; the memory is also the limit. */
   cpu: number;
   memory: number;
+  /** Verified tokens that fit into it. */
+  rememberedTokens: number;
   hashConcurrency: number;
   /** Logins a second of one replica with all hashes running, if it finds idle cores. */
   loginsAtMost: number;
@@ -52,6 +74,8 @@ interface ConnectionPlan {
 const CPU = 1;
 const TARGET_CPU = 60;
 const MIN_REPLICAS = 2;
+/** More than any installation. The search for a number ends here. */
+const MOST_REPLICAS = 10_000;
 /** The autoscaler's room above the peak: the figures of a peak are a guess. */
 const ROOM = 1.5;
 /** The memory check warns above this share of the limit (src/doctor/configuration.ts). */
@@ -59,6 +83,8 @@ const FULL = 0.85;
 const MIB = 1024 ** 2;
 /** Limits are multiples of this. */
 const MEMORY_STEP = 128 * MIB;
+/** More memory than this makes no replica remember more tokens. */
+const MOST_FOR_TOKENS = 512 * MIB;
 /** PostgreSQL's default, without the three for its superusers. */
 const DEFAULT_CONNECTIONS = 97;
 /** Of a rollout: the new replica and the ending one. The migration has two connections, the purge one. */
@@ -69,10 +95,12 @@ const LEAST_POOL = 4;
 /** Sizes an installation. */
 export function makePlan(usage: Usage, settings: Settings, costs: Costs): Plan {
   const demand = demandOf(usage, settings.sessionCacheTtl);
-  const remembersTokens = isRemembered(demand.inUse);
-  const requests = coresOf(demand.peak, remembersTokens, costs);
-  const meanCores = coresOf(demand.mean, remembersTokens, costs);
-  const replicas = planReplicas(requests, meanCores, settings, costs);
+  const memory = memoryFor(demand.inUse, settings);
+  const carriers = { inUse: demand.inUse, remembered: memory.rememberedTokens };
+  const peak = loadOf(demand.peak, carriers, usage, costs);
+  const mean = loadOf(demand.mean, carriers, usage, costs);
+  const replicas = planReplicas(peak.replicas, mean.replicas, memory, settings, costs);
+  const { cores: requests, firstVerifies } = peak;
   const cores = {
     ...requests,
     redis: requests.redis + replicas.peak * costs.idle.redis,
@@ -81,7 +109,13 @@ export function makePlan(usage: Usage, settings: Settings, costs: Costs): Plan {
   return {
     demand,
     cores,
-    remembersTokens,
+    firstVerifies,
+    readersOfReplica: Math.ceil(usage.feedReaders / replicas.autoscaler.min),
+    unknown: [
+      ...(costs.changes || demand.peak.revocations === 0 ? [] : (['revocations'] as const)),
+      ...(costs.changes || demand.peak.changes === 0 ? [] : (['changes'] as const)),
+      ...(costs.reader || usage.feedReaders === 0 ? [] : (['feedReaders'] as const)),
+    ],
     replicas,
     connections: planConnections(replicas.autoscaler.max, settings),
     ...planStores(
@@ -97,24 +131,61 @@ export function makePlan(usage: Usage, settings: Settings, costs: Costs): Plan {
   };
 }
 
-function planReplicas(peak: Cores, mean: Cores, settings: Settings, costs: Costs): ReplicaPlan {
+interface Load {
+  cores: Cores;
+  firstVerifies: number;
+  replicas: number;
+}
+
+/**
+ * The fewest replicas that carry these rates. Each replica more checks signatures that another one has checked, and
+ * renews tombstones again, so the load depends on their number.
+ */
+function loadOf(
+  rates: Rates,
+  tokens: { inUse: number; remembered: number },
+  { feedReaders }: Usage,
+  costs: Costs,
+): Load {
   const perReplica = (CPU * TARGET_CPU) / 100 - costs.idle.replica;
-  const replicasFor = ({ loop, hash }: Cores) =>
-    Math.max(MIN_REPLICAS, Math.ceil(rounded((loop + hash) / perReplica)));
-  const { hashConcurrency, hashMemory, processMemory } = settings;
+  for (let replicas = MIN_REPLICAS; ;) {
+    const firstVerifies = firstVerifiesOf(rates, { replicas, ...tokens });
+    const cores = coresOf(rates, { replicas, firstVerifies, feedReaders }, costs);
+    const needed = Math.ceil(rounded((cores.loop + cores.hash) / perReplica));
+    if (needed <= replicas || replicas === MOST_REPLICAS) return { cores, firstVerifies, replicas };
+    replicas = Math.min(needed, MOST_REPLICAS);
+  }
+}
+
+/** As much as the process and its hashes need, and more if that lets a replica remember all tokens in use. */
+function memoryFor(
+  inUse: number,
+  { processMemory, hashMemory, hashConcurrency, rememberedTokens }: Settings,
+): Pick<ReplicaPlan, 'memory' | 'rememberedTokens'> {
   const needed = processMemory + hashConcurrency * hashMemory;
+  const least = Math.ceil(needed / FULL / MEMORY_STEP) * MEMORY_STEP;
+  for (let memory = least; memory <= least + MOST_FOR_TOKENS; memory += MEMORY_STEP) {
+    const remembered = rememberedTokens(memory, needed);
+    if (remembered >= inUse) return { memory, rememberedTokens: remembered };
+  }
+  return { memory: least, rememberedTokens: rememberedTokens(least, needed) };
+}
+
+function planReplicas(
+  peak: number,
+  mean: number,
+  memory: Pick<ReplicaPlan, 'memory' | 'rememberedTokens'>,
+  { hashConcurrency }: Settings,
+  costs: Costs,
+): ReplicaPlan {
   return {
-    peak: replicasFor(peak),
-    mean: replicasFor(mean),
+    peak,
+    mean,
     cpu: CPU,
     hashConcurrency,
-    memory: Math.ceil(needed / FULL / MEMORY_STEP) * MEMORY_STEP,
+    ...memory,
     loginsAtMost: (hashConcurrency * 1e6) / costs.replica.login,
-    autoscaler: {
-      min: replicasFor(mean),
-      max: Math.ceil(rounded(replicasFor(peak) * ROOM)),
-      targetCpu: TARGET_CPU,
-    },
+    autoscaler: { min: mean, max: Math.ceil(rounded(peak * ROOM)), targetCpu: TARGET_CPU },
   };
 }
 

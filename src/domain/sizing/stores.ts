@@ -6,6 +6,8 @@ export interface StorePlan {
     /** Sessions in Redis at the peak, and their bytes with those of their users. */
     sessions: number;
     bytes: number;
+    /** Bytes of the tombstones of revoked tokens. */
+    revokedBytes: number;
     /** `maxmemory` of each master. */
     maxMemory: number;
     masters: number;
@@ -21,7 +23,10 @@ export interface StorePlan {
     monthlyBytes: number;
     /** Growth in each of the first months, while purge does not delete yet. */
     firstMonthlyBytes: number;
-    /** In the busiest second. A refresh writes one row, and a second one if the new pair is used after that. */
+    /**
+     * In the busiest second. A refresh writes one row, and a second one if the new pair is used after that. The changes of
+     * users and ends of sessions write one, and another one once Redis knows of them.
+     */
     rowWrites: number;
     /** Rows of `tokens` above which it should be partitioned, and whether it is. */
     partition: boolean;
@@ -41,7 +46,7 @@ const REDIS_LEAST = 192 * 1024 ** 2;
 /** A cluster has three masters at least. */
 const CLUSTER = 3;
 /** Each refresh: the rotation, and the first use of the new pair. Each login: token, device, and the state. */
-const WRITES = { refresh: 2, login: 3 };
+const WRITES = { refresh: 2, login: 3, revocation: 2, change: 2 };
 /** Rows. Then indexes exceed the memory of usual servers, and a vacuum takes hours. */
 const PARTITION_ABOVE = 500_000_000;
 
@@ -50,8 +55,13 @@ const KNOWN_DAYS = 90;
 const KNOWN_MOST = 20;
 
 /** Rows written a second, at most. */
-export function rowWritesOf({ refreshes, logins }: Pick<Rates, 'refreshes' | 'logins'>): number {
-  return refreshes * WRITES.refresh + logins * WRITES.login;
+export function rowWritesOf({ refreshes, logins, revocations, changes }: Rates): number {
+  return (
+    refreshes * WRITES.refresh +
+    logins * WRITES.login +
+    revocations * WRITES.revocation +
+    changes * WRITES.change
+  );
 }
 
 interface Limits {
@@ -76,7 +86,7 @@ export function planStores(
 
 function planRedis(
   { users, activeShare, sessionsPerUser, visitSeconds, known }: Usage,
-  { visits, inUse }: Demand,
+  { peak, visits, inUse }: Demand,
   cores: Cores,
   { sessionCacheTtl, loginsAtMost }: Limits,
   { bytes }: Costs,
@@ -87,11 +97,12 @@ function planRedis(
   const used = sessions * (bytes.redisSession + bytes.redisUser);
   // One account that logs in without end: each session is cached, and replaced by the hundredth after it.
   const flood = loginsAtMost * sessionCacheTtl * (bytes.redisSession + TOMBSTONE * bytes.redisRevoked);
-  const room = used * REDIS_ROOM + flood;
+  const revoked = peak.revocations * TOMBSTONE * sessionCacheTtl * bytes.redisRevoked;
+  const room = (used + revoked) * REDIS_ROOM + flood;
   const needed = Math.max(Math.ceil(cores.redis / REDIS_CPU), Math.ceil(room / REDIS_BYTES), 1);
   const masters = needed > 1 ? Math.max(CLUSTER, needed) : 1;
   const maxMemory = Math.max(REDIS_LEAST, Math.ceil(room / masters));
-  return { sessions, bytes: used, maxMemory, masters };
+  return { sessions, bytes: used, revokedBytes: revoked, maxMemory, masters };
 }
 
 function planPostgres(

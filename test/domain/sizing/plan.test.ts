@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import type { Costs } from '../../../src/domain/sizing/costs.ts';
-import { coresOf, demandOf, isRemembered, type Usage } from '../../../src/domain/sizing/demand.ts';
+import { coresOf, demandOf, firstVerifiesOf, type Usage } from '../../../src/domain/sizing/demand.ts';
 import { makePlan, type Settings } from '../../../src/domain/sizing/plan.ts';
 
 const MIB = 1024 ** 2;
@@ -16,6 +16,7 @@ const USAGE: Usage = {
   peak: 4,
   sessionsPerUser: 1.5,
   growth: 0,
+  feedReaders: 0,
   known: {},
 };
 const SETTINGS: Settings = {
@@ -25,12 +26,27 @@ const SETTINGS: Settings = {
   databasePool: 10,
   sessionCacheTtl: 3600,
   refreshTokenTtl: 30 * 86_400,
+  rememberedTokens: () => 10_000,
+  readersMax: 1000,
 };
 const COSTS: Costs = {
   replica: { verifyKnown: 100, verifyNew: 300, refresh: 500, coldRefresh: 800, login: 500_000 },
   idle: { replica: 0.1, redis: 0.01, postgres: 0.02 },
   redis: { verify: 20, refresh: 40, coldRefresh: 90, login: 1000 },
   postgres: { refresh: 50, coldRefresh: 450, login: 5000 },
+  changes: {
+    revocation: {
+      replica: { once: 200, eachReplica: 10 },
+      redis: { once: 40, eachReplica: 30 },
+      postgres: { once: 300, eachReplica: 20 },
+    },
+    user: {
+      replica: { once: 400, eachReplica: 0 },
+      redis: { once: 60, eachReplica: 0 },
+      postgres: { once: 500, eachReplica: 0 },
+    },
+  },
+  reader: { quiet: 10, busy: 60 },
   bytes: { redisSession: 250, redisUser: 250, redisRevoked: 200, token: 200, user: 400, knownDevice: 100 },
 };
 const { sessionCacheTtl: TTL } = SETTINGS;
@@ -44,6 +60,8 @@ test('rates follow from what users do', (t) => {
     refreshes: 4 * mean.refreshes,
     coldRefreshes: 4 * mean.coldRefreshes,
     verifies: 4 * mean.verifies,
+    revocations: 4 * mean.logins,
+    changes: 0,
   });
   t.equal(Math.round(inUse), Math.round((400_000 * 900 * 4) / day));
   t.end();
@@ -96,29 +114,99 @@ test('a visit begins cold if Redis has forgotten its session', (t) => {
   t.end();
 });
 
-test('a verify costs more if replicas do not remember the tokens in use', (t) => {
-  t.ok(isRemembered(10_000));
-  t.notOk(isRemembered(10_001));
-  const rates = { logins: 0, refreshes: 0, coldRefreshes: 0, verifies: 1000 };
-  t.equal(coresOf(rates, true, COSTS).loop, 0.1);
-  t.equal(coresOf(rates, false, COSTS).loop, 0.3);
+const NONE = { logins: 0, refreshes: 0, coldRefreshes: 0, verifies: 0, revocations: 0, changes: 0 };
+const ONE = { replicas: 1, firstVerifies: 0, feedReaders: 0 };
+
+test('a replica checks the signature of the first verify of each token', (t) => {
+  const share = (replicas: number, verifies: number, rest = {}) =>
+    firstVerifiesOf(
+      { ...NONE, verifies, refreshes: 1 },
+      { replicas, inUse: 1000, remembered: 10_000, ...rest },
+    ).toFixed(2);
+  t.equal(share(1, 60), '0.02', 'one of sixty');
+  t.equal(share(7, 60), '0.12');
+  t.equal(share(70, 60), '0.67');
+  t.equal(share(7, 1), '1.00');
+  t.equal(share(7, 0.1), '1.00', 'most tokens are never verified');
+  t.equal(share(7, 60, { inUse: 10_000 }), '0.12');
+  t.equal(share(7, 60, { inUse: 10_001 }), '1.00', 'a replica may have forgotten each of them');
+  const longLived = firstVerifiesOf({ ...NONE, verifies: 60 }, { replicas: 7, inUse: 0, remembered: 1 });
+  t.equal(longLived, 0, 'long-lived tokens are not replaced');
+  t.end();
+});
+
+test('a first verify costs more', (t) => {
+  const loop = (firstVerifies: number) =>
+    coresOf({ ...NONE, verifies: 1000 }, { ...ONE, firstVerifies }, COSTS).loop;
+  t.strictSame([0, 0.25, 1].map(loop), [0.1, 0.15, 0.3]);
   t.end();
 });
 
 test('hashes and event loops are counted apart, and stores by their own costs', (t) => {
-  const rates = { logins: 10, refreshes: 1000, coldRefreshes: 0, verifies: 0 };
-  t.strictSame(coresOf(rates, true, COSTS), { loop: 0.5, hash: 5, redis: 0.05, postgres: 0.1 });
-  const cold = coresOf({ ...rates, coldRefreshes: 1000 }, true, COSTS);
+  const rates = { ...NONE, logins: 10, refreshes: 1000 };
+  t.strictSame(coresOf(rates, ONE, COSTS), { loop: 0.5, hash: 5, redis: 0.05, postgres: 0.1 });
+  const cold = coresOf({ ...rates, coldRefreshes: 1000 }, ONE, COSTS);
   t.strictSame(cold, { loop: 0.8, hash: 5, redis: 0.1, postgres: 0.5 });
   t.end();
 });
 
+test('revocations cost once and for each replica, and so do changed users', (t) => {
+  const of = (rates: object, replicas: number) => coresOf({ ...NONE, ...rates }, { ...ONE, replicas }, COSTS);
+  t.match(of({ revocations: 100 }, 1), { loop: 0.021, redis: 0.007, postgres: 0.032 });
+  t.match(of({ revocations: 100 }, 12), { loop: 0.032, redis: 0.04, postgres: 0.054 });
+  t.match(of({ changes: 100 }, 12), { loop: 0.04, redis: 0.006, postgres: 0.05 });
+  t.end();
+});
+
+test('a reader of the feed costs the more, the more of its reads find an event', (t) => {
+  const loop = (rates: object) => coresOf({ ...NONE, ...rates }, { ...ONE, feedReaders: 1000 }, FEED).loop;
+  const FEED = { ...COSTS, changes: null };
+  t.equal(loop({}), 0.01);
+  t.equal(loop({ revocations: 2, changes: 0.5 }), 0.035);
+  t.equal(loop({ revocations: 5 }), 0.06);
+  t.equal(loop({ revocations: 500 }), 0.06, 'events between two reads share a write');
+  t.end();
+});
+
+test('a plan names the costs that were not measured, as far as they matter', (t) => {
+  const unknown = (usage: Partial<Usage>, costs: Partial<Costs>) =>
+    makePlan({ ...USAGE, ...usage }, SETTINGS, { ...COSTS, ...costs }).unknown;
+  t.strictSame(unknown({ feedReaders: 1 }, {}), []);
+  t.strictSame(unknown({ feedReaders: 1 }, { changes: null, reader: null }), ['revocations', 'feedReaders']);
+  t.strictSame(unknown({ known: { revocations: 0, changes: 1 } }, { changes: null, reader: null }), [
+    'changes',
+  ]);
+  t.end();
+});
+
+test('readers of the feed share the fewest replicas', (t) => {
+  const { readersOfReplica, replicas } = makePlan({ ...USAGE, feedReaders: 1001 }, SETTINGS, COSTS);
+  t.equal(readersOfReplica, Math.ceil(1001 / replicas.autoscaler.min));
+  t.end();
+});
+
+test('tombstones take memory of Redis, and the record is written twice for each end and change', (t) => {
+  const storesOf = (known: Usage['known']) => makePlan({ ...USAGE, known }, SETTINGS, COSTS);
+  const [none, some] = [storesOf({ revocations: 0 }), storesOf({ revocations: 100, changes: 10 })];
+  t.equal(some.redis.revokedBytes, 100 * 2 * TTL * 200);
+  t.equal(Math.round(some.postgres.rowWrites - none.postgres.rowWrites), 220);
+  t.end();
+});
+
 test('replicas use 60% of a core at the peak, with what an idle one uses', (t) => {
-  const { cores, replicas } = makePlan({ ...USAGE, users: 10_000_000 }, SETTINGS, COSTS);
+  const remembering = { ...SETTINGS, rememberedTokens: () => 1_000_000 };
+  const { demand, cores, replicas } = makePlan({ ...USAGE, users: 10_000_000 }, remembering, COSTS);
+  const KNOWN = { inUse: demand.inUse, remembered: replicas.rememberedTokens };
   const load = cores.loop + cores.hash;
   const { replica: idle } = COSTS.idle;
   t.ok(load / replicas.peak + idle < 0.6 + 1e-9, 'enough replicas');
-  t.ok(load / (replicas.peak - 1) + idle > 0.6, 'not one too many');
+  const fewer = replicas.peak - 1;
+  const spread = {
+    firstVerifies: firstVerifiesOf(demand.peak, { replicas: fewer, ...KNOWN }),
+    feedReaders: 0,
+  };
+  const { loop, hash } = coresOf(demand.peak, { replicas: fewer, ...spread }, COSTS);
+  t.ok((loop + hash) / fewer + idle > 0.6, 'not one too many');
   t.ok(replicas.autoscaler.min < replicas.peak && replicas.peak < replicas.autoscaler.max);
   t.end();
 });
@@ -128,6 +216,15 @@ test('the stores work for idle replicas too', (t) => {
   const none = makePlan(USAGE, SETTINGS, { ...COSTS, idle: { ...COSTS.idle, redis: 0, postgres: 0 } }).cores;
   t.equal((cores.redis - none.redis).toFixed(9), (replicas.peak * 0.01).toFixed(9));
   t.equal((cores.postgres - none.postgres).toFixed(9), (replicas.peak * 0.02).toFixed(9));
+  t.end();
+});
+
+test('a plan ends also where no number of replicas is enough', (t) => {
+  const { revocation } = COSTS.changes ?? {};
+  const heavy = { once: 0, eachReplica: 1e6 };
+  const changes = { revocation: { ...revocation, replica: heavy }, user: revocation } as Costs['changes'];
+  const { replicas } = makePlan({ ...USAGE, known: { revocations: 10 } }, SETTINGS, { ...COSTS, changes });
+  t.equal(replicas.peak, 10_000);
   t.end();
 });
 
@@ -144,6 +241,18 @@ test('more hashes at once need more memory', (t) => {
   const { replicas } = makePlan(USAGE, { ...SETTINGS, hashConcurrency: 4 }, COSTS);
   t.equal(replicas.memory, 1024 * MIB);
   t.ok((320 + 4 * 128) * MIB <= 0.85 * replicas.memory, 'doctor does not warn');
+  t.end();
+});
+
+test('a replica gets the memory with which it remembers all tokens in use, if that is possible', (t) => {
+  const rememberedTokens = (limit: number, needed: number) => Math.min(400_000, (limit - needed) / 1024);
+  const planOf = (sessionsInUse: number) =>
+    makePlan({ ...USAGE, known: { sessionsInUse } }, { ...SETTINGS, rememberedTokens }, COSTS);
+  t.match(planOf(100_000), { replicas: { memory: 768 * MIB, rememberedTokens: 192 * 1024 } });
+  const larger = planOf(300_000);
+  t.match(larger, { replicas: { memory: 896 * MIB, rememberedTokens: 320 * 1024 } });
+  t.ok(larger.firstVerifies < 0.5, 'most verifies check no signature');
+  t.match(planOf(500_000), { replicas: { memory: 768 * MIB }, firstVerifies: 1 }, 'not for nothing');
   t.end();
 });
 
@@ -173,7 +282,7 @@ test('Redis is a cluster of three or more once one master is not enough', (t) =>
 test('Redis has room for a flood of logins on every replica', (t) => {
   const { redis, replicas } = makePlan({ ...USAGE, users: 5_000_000 }, SETTINGS, COSTS);
   const flood = replicas.autoscaler.max * replicas.loginsAtMost * TTL * (250 + 2 * 200);
-  t.equal(redis.maxMemory, Math.ceil(redis.bytes * 1.5 + flood));
+  t.equal(redis.maxMemory, Math.ceil((redis.bytes + redis.revokedBytes) * 1.5 + flood));
   t.end();
 });
 
