@@ -1,5 +1,6 @@
 import { BASE_MEMORY, loadSettings, hashMemoryOf, type Environment } from '../config/config.ts';
-import { COSTS, REMEMBERED } from '../domain/sizing/costs.ts';
+import { COSTS } from '../domain/sizing/costs.ts';
+import { rememberedTokens } from '../domain/sizing/remembered-tokens.ts';
 import { makePlan, type Settings, type Plan } from '../domain/sizing/plan.ts';
 import type { Command } from './command.ts';
 import type { Usage, Rates } from '../domain/sizing/demand.ts';
@@ -43,7 +44,7 @@ function ownFigures(env: Environment): { settings: Settings; login: number } {
       databasePool: config.DATABASE_POOL,
       sessionCacheTtl: config.SESSION_CACHE_TTL,
       refreshTokenTtl: config.REFRESH_TOKEN_TTL,
-      rememberedTokens: () => REMEMBERED,
+      rememberedTokens,
       readersMax: config.REVOCATION_READERS_MAX,
     },
     login,

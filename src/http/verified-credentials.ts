@@ -45,7 +45,7 @@ interface Generation<Identity> {
  * whose entries are dropped. A credential in use moves to the young one, so that of a busy client stays.
  *
  * Flat arrays take the memory that ENTRY_BYTES says, outside of the heap, and as they fill. A Map of as many objects
- * stops the event loop when it grows, and makes each garbage collection longer (docs/adr/0027-verified-tokens.md).
+ * stops the event loop when it grows, and makes each garbage collection longer (docs/adr/0027-verified-tokens-are-remembered.md).
  */
 export function makeVerifiedCredentials<Identity>(
   capacity: number,
