@@ -8,11 +8,12 @@ import { AuthError, ignoreOutage } from '../domain/errors.ts';
 import type { Standing } from '../domain/standing.ts';
 import { makeEndForReuse } from '../domain/sessions/end-for-reuse.ts';
 import { makeWriteBehind } from '../domain/tokens/write-behind.ts';
+import { makeRenewChanges } from '../domain/tokens/renew-changes.ts';
 import { makeRevocations } from '../domain/tokens/revocations.ts';
 import { makeRevokeTokens } from '../domain/tokens/revoke.ts';
 import type { TokenStore } from '../domain/tokens/ports.ts';
+import { makeChangedUsers } from '../infra/postgres/changed-users.ts';
 import { makeRevocationStore } from '../infra/postgres/revocation-store.ts';
-import { makeUserStore } from '../infra/postgres/user-store.ts';
 import { makeStateWriter } from '../infra/postgres/state-writer.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { atEndOfTick } from '../infra/tick.ts';
@@ -52,13 +53,9 @@ export function makeDurability(parts: DurabilityParts) {
     clock,
     boundedQueue,
   });
-  const revocations = makeRevocations({
-    revocations: settled,
-    tokenStates: tokenStates.unpublishedStates,
-    feed: tokenStates.feed,
-    users: makeUserStore(postgres),
-    clock,
-  });
+  const unpublished = { tokenStates: tokenStates.unpublishedStates, feed: tokenStates.feed, clock };
+  const changes = makeRenewChanges({ ...unpublished, users: makeChangedUsers(postgres) });
+  const revocations = makeRevocations({ ...unpublished, revocations: settled, changes });
   const revocation = {
     tokenStates: tokenStates.tokenStates,
     tokens,
@@ -93,6 +90,7 @@ export function makeDurability(parts: DurabilityParts) {
   tasks.every(INTERVAL, 'write-behind', () => writeBehind.flush());
   tasks.every(INTERVAL, 'revocation sweep', () => revocations.sweep());
   tasks.every(INTERVAL, 'tombstone renewal', () => revocations.renewRecent());
+  tasks.every(INTERVAL, 'user renewal', () => changes.renewRecent());
   tasks.every(INTERVAL, 'reuse queue', () => endForReuse.retry());
   return {
     writeBehind,
@@ -116,6 +114,7 @@ export function makeDurability(parts: DurabilityParts) {
           await tokenStates.check().catch(ignoreOutage);
           await revocations.sweep();
           await revocations.renew(2 * cacheTtl * 1000);
+          await changes.renew(2 * cacheTtl * 1000);
         },
         {
           failed: (reason) => {

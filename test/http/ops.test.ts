@@ -469,6 +469,7 @@ test('background jobs report their last success and their failures', async (t) =
     'write-behind',
     'revocation sweep',
     'tombstone renewal',
+    'user renewal',
     'reuse queue',
     'client reload',
     'write check',

@@ -2,21 +2,21 @@ import type { TokenKey } from '../principal.ts';
 import type { Clock } from '../clock.ts';
 import type { RevocationFeed } from '../feed/ports.ts';
 import type { TokenStateStore } from './token-state-store.ts';
-import type { ChangedUser, ChangedUsers, RevocationStore, SettledPage } from './ports.ts';
+import type { RevocationStore, SettledPage } from './ports.ts';
+import { RECENT, type RenewChanges } from './renew-changes.ts';
 
 interface RevocationPorts {
   revocations: RevocationStore;
   /** Without publishing: this module publishes, by time. */
-  tokenStates: Pick<TokenStateStore, 'revokeAll' | 'putUsers'>;
-  feed: Pick<RevocationFeed, 'publish' | 'publishUser' | 'publishChanges' | 'renewed'>;
-  users: ChangedUsers;
+  tokenStates: Pick<TokenStateStore, 'revokeAll'>;
+  feed: Pick<RevocationFeed, 'publish' | 'publishUser' | 'renewed'>;
+  /** The feed's other half. */
+  changes: Pick<RenewChanges, 'renewedUntil'>;
   clock: Clock;
 }
 
 /** Tombstones read and set per batch. */
 const PAGE = 1000;
-/** A failover may silently lose tombstones of this last period, in milliseconds. */
-const RECENT = 60_000;
 /** From this many tokens of one user on, one event for all of them is considered. */
 const MANY = 3;
 
@@ -24,9 +24,10 @@ const MANY = 3;
  * Restores tombstones that the fast store lost, and keeps the feed complete. Every replica does all of this work:
  * setting a tombstone twice is harmless, and no single replica is needed.
  */
-export function makeRevocations({ revocations, tokenStates, feed, users, clock }: RevocationPorts) {
+export function makeRevocations({ revocations, tokenStates, feed, changes, clock }: RevocationPorts) {
   let found = 0;
   let renewed = clock.monotonic();
+  let reported = renewed;
 
   async function renew(ms: number, also?: (keys: readonly TokenKey[]) => Promise<void>): Promise<void> {
     let from: { ago: number } | { at: number; id: number } | null = { ago: ms };
@@ -36,22 +37,6 @@ export function makeRevocations({ revocations, tokenStates, feed, users, clock }
       await also?.(keys);
       const end = keys[PAGE - 1];
       from = end ? { at: last, id: end.tokenId } : null;
-    }
-  }
-
-  /** Sets the users again that changed in this time: the fast store may have lost the change, or never got it. */
-  async function renewUsers(
-    ms: number,
-    also?: (changes: readonly ChangedUser[]) => Promise<void>,
-  ): Promise<void> {
-    for (let after: number | undefined = 0; after !== undefined;) {
-      const page = await users.changedSince(ms, PAGE, after);
-      const changed = page.map(({ user }) => user);
-      await tokenStates.putUsers(changed);
-      await also?.(page);
-      await users.settleChanges(changed);
-      // Stryker disable next-line OptionalChaining: a full page has a last user
-      after = page.length === PAGE ? changed.at(-1)?.id : undefined;
     }
   }
 
@@ -87,27 +72,25 @@ export function makeRevocations({ revocations, tokenStates, feed, users, clock }
     pending: () => found,
 
     /**
-     * Sets the tombstones and changed users of the last `ms` milliseconds again. The feed does not need them: if it may
-     * have lost events, it begins a new epoch.
+     * Sets the tombstones of the last `ms` milliseconds again. The feed does not need them: if it may have lost events,
+     * it begins a new epoch.
      */
-    async renew(ms: number): Promise<void> {
-      await renew(ms);
-      await renewUsers(ms);
-    },
+    renew: (ms: number) => renew(ms),
 
     /**
-     * Renews the tombstones and changed users of the last minute and of the time since the last renewal, in which a
-     * store may have been down. The feed gets the events that it lacks: a failover may have lost them, or they went to
-     * a demoted master.
+     * Renews the tombstones of the last minute and of the time since the last renewal, in which a store may have been
+     * down. The feed gets the events that it lacks: a failover may have lost them, or they went to a demoted master.
      */
     async renewRecent(): Promise<void> {
       const now = clock.monotonic();
-      const back = RECENT + now - renewed;
-      await renew(back, (keys) => feed.publish(keys));
-      await renewUsers(back, (changes) => feed.publishChanges(changes));
-      const took = clock.monotonic() - now;
-      await feed.renewed(back + took, took);
+      await renew(RECENT + now - renewed, (keys) => feed.publish(keys));
       renewed = now;
+      // The feed is as complete as the later of its halves.
+      const until = Math.min(renewed, changes.renewedUntil());
+      if (until <= reported) return;
+      const done = clock.monotonic();
+      await feed.renewed(RECENT + done - reported, done - until);
+      reported = until;
     },
   };
 }

@@ -1,6 +1,4 @@
 import { test } from 'tap';
-import type { UserChange } from '../../../src/domain/feed/ports.ts';
-import type { User } from '../../../src/domain/user.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { makeRevocations } from '../../../src/domain/tokens/revocations.ts';
 import { makeRevokeTokens } from '../../../src/domain/tokens/revoke.ts';
@@ -16,7 +14,7 @@ const clock = { now: () => Date.now(), monotonic: () => performance.now(), isTru
 const aStore = () => makeMemoryTokenStates({ cacheTtl: 3600, now: () => Date.now() * 1000 });
 
 /** No names have changed. */
-const noChanges = { changedSince: () => Promise.resolve([]), settleChanges: () => Promise.resolve() };
+const changes = { renewedUntil: () => Infinity };
 
 function away(): never {
   throw new AuthError('unavailable');
@@ -38,7 +36,7 @@ test('a sweep finishes a revocation whose tombstone could not be set', async (t)
   await t.rejects(revoke(key.userId, key.tokenId), { code: 'unavailable' });
   t.equal((await tokenStates.checkAccess(key, 1)).outcome, 'missing', 'no tombstone yet');
 
-  await makeRevocations({ users: noChanges, revocations, tokenStates, feed: aFeed(), clock }).sweep();
+  await makeRevocations({ changes, revocations, tokenStates, feed: aFeed(), clock }).sweep();
   t.equal((await tokenStates.checkAccess(key, 1)).outcome, 'revoked');
   t.strictSame(await revocations.pending(10), []);
 });
@@ -49,9 +47,9 @@ test('a sweep that cannot set the tombstones leaves them marked', async (t) => {
   await tokens.revoke(key.userId, key.tokenId, Date.now());
   await t.rejects(
     makeRevocations({
-      users: noChanges,
+      changes,
       revocations,
-      tokenStates: { revokeAll: away, putUsers: away },
+      tokenStates: { revokeAll: away },
       feed: aFeed(),
       clock,
     }).sweep(),
@@ -72,7 +70,7 @@ test('recent revocations are set again in a store that lost them', async (t) => 
     UPDATE tokens SET settled_at = settled_at - interval '2 minutes' WHERE id = ${old.tokenId}`;
 
   const tokenStates = aStore();
-  await makeRevocations({ users: noChanges, revocations, tokenStates, feed: aFeed(), clock }).renew(60_000);
+  await makeRevocations({ changes, revocations, tokenStates, feed: aFeed(), clock }).renew(60_000);
   t.equal((await tokenStates.checkAccess(recent, 1)).outcome, 'revoked');
   t.equal((await tokenStates.checkAccess(old, 1)).outcome, 'missing');
 });
@@ -88,7 +86,7 @@ test('after an outage one renewal covers the whole outage', async (t) => {
   let tokenStates = aStore();
   let isAway = false;
   const renewals = makeRevocations({
-    users: noChanges,
+    changes,
     revocations: {
       ...revocations,
       settledSince: (...asked) => (isAway ? away() : revocations.settledSince(...asked)),
@@ -121,14 +119,11 @@ test('a sweep publishes a revocation before it is settled', async (t) => {
   await tokens.revoke(key.userId, key.tokenId, Date.now());
   const [tokenStates, feed] = [aStore(), aFeed()];
   const cannot = { ...feed, publish: away };
-  await t.rejects(
-    makeRevocations({ users: noChanges, revocations, tokenStates, feed: cannot, clock }).sweep(),
-    {
-      code: 'unavailable',
-    },
-  );
+  await t.rejects(makeRevocations({ changes, revocations, tokenStates, feed: cannot, clock }).sweep(), {
+    code: 'unavailable',
+  });
   t.strictSame(await revocations.pending(10), [key], 'the next sweep finds it');
-  await makeRevocations({ users: noChanges, revocations, tokenStates, feed, clock }).sweep();
+  await makeRevocations({ changes, revocations, tokenStates, feed, clock }).sweep();
   t.strictSame(await published(feed), [`${key.userId}/${key.tokenId}`]);
   t.strictSame(await revocations.pending(10), []);
 });
@@ -154,7 +149,7 @@ test('many tokens of a disabled user give one event', async (t) => {
   tokens.disable(3);
   const feed = aFeed();
   await makeRevocations({
-    users: noChanges,
+    changes,
     // As if the user's last token had come after the mark.
     revocations: {
       ...tokens,
@@ -174,7 +169,7 @@ test('a sweep and a renewal go on until a page is not full', async (t) => {
   let pending = keys;
   const asked: unknown[] = [];
   const renewals = makeRevocations({
-    users: noChanges,
+    changes,
     revocations: {
       ...memoryRecords().revocations,
       pending: (limit) => Promise.resolve(pending.slice(0, limit)),
@@ -206,16 +201,18 @@ test('events lost in a failover are published again, and a replay publishes noth
   await tokens.revoke(key.userId, key.tokenId, Date.now());
   await revocations.settle([key.tokenId]);
   const feed = aFeed();
-  const renewals = makeRevocations({ users: noChanges, revocations, tokenStates: aStore(), feed, clock });
+  const renewals = makeRevocations({ changes, revocations, tokenStates: aStore(), feed, clock });
   await renewals.renew(7_200_000);
   t.strictSame(await published(feed), []);
   for (let i = 0; i < 3; i++) await renewals.renewRecent();
   t.strictSame(await published(feed), [`${key.userId}/${key.tokenId}`], 'once');
 });
 
-test('a renewal reports how far back it looked, including its own duration', async (t) => {
+test('a renewal reports how far back both halves looked, including its own duration', async (t) => {
   const { revocations } = memoryRecords();
   const time = aClock();
+  const start = time.monotonic();
+  let changesUntil = Infinity;
   const renewed: [number, number][] = [];
   const feed = {
     ...aFeed(),
@@ -232,91 +229,22 @@ test('a renewal reports how far back it looked, including its own duration', asy
     },
   };
   const renewals = makeRevocations({
-    users: noChanges,
+    changes: { renewedUntil: () => changesUntil },
     revocations: slow,
     tokenStates: aStore(),
     feed,
     clock: time,
   });
-  await renewals.renewRecent();
-  time.pass(10_000);
-  await renewals.renewRecent();
-  t.strictSame(renewed, [
-    [60_300, 300],
-    [70_600, 300],
-  ]);
-});
-
-test('a renewal publishes changed users after it has set them, and a replay publishes none', async (t) => {
-  const { revocations } = memoryRecords();
-  const steps: string[] = [];
-  const users = {
-    changedSince: () =>
-      Promise.resolve([
-        { user: aUser({ version: 3 }), status: 'disabled' as const },
-        { user: aUser({ id: 8, version: 1 }), status: null },
-      ]),
-    settleChanges: (page: readonly User[]) => {
-      steps.push(`settle ${page.map(({ id, version }) => `${id}@${version ?? 0}`).join()}`);
-      return Promise.resolve();
-    },
+  const renewAfter = async (ms: number) => {
+    time.pass(ms);
+    await renewals.renewRecent();
+    return renewed.splice(0);
   };
-  const tokenStates = {
-    ...aStore(),
-    putUsers: (page: readonly User[]) => {
-      steps.push(`set ${page.map(({ id }) => id).join()}`);
-      return Promise.resolve();
-    },
-  };
-  const feed = {
-    ...aFeed(),
-    publishChanges: (page: readonly UserChange[]) => {
-      steps.push(`publish ${page.map(({ user, status }) => `${user.id} ${status ?? 'changed'}`).join()}`);
-      return Promise.resolve();
-    },
-  };
-  const renewals = makeRevocations({ users, revocations, tokenStates, feed, clock });
-  await renewals.renew(7_200_000);
-  t.strictSame(steps.splice(0), ['set 7,8', 'settle 7@3,8@1']);
-  await renewals.renewRecent();
-  t.strictSame(steps, ['set 7,8', 'publish 7 disabled,8 changed', 'settle 7@3,8@1']);
-});
-
-test('changed users are set again by a replay and by each renewal, page by page', async (t) => {
-  const { revocations } = memoryRecords();
-  const time = aClock();
-  const asked: [ago: number, after: number | undefined][] = [];
-  const changed = Array.from({ length: 2001 }, (_, i) =>
-    aUser({ id: i + 1, version: 1, username: `new-${i}` }),
-  );
-  const users = {
-    changedSince: (ago: number, limit: number, after = 0) => {
-      asked.push([ago, after]);
-      const page = changed.filter(({ id }) => id > after).slice(0, limit);
-      return Promise.resolve(page.map((user) => ({ user, status: null })));
-    },
-    settleChanges: () => Promise.resolve(),
-  };
-  const set: number[] = [];
-  const tokenStates = {
-    ...aStore(),
-    putUsers: (page: readonly User[]) => {
-      set.push(...page.map(({ id }) => id));
-      return Promise.resolve();
-    },
-  };
-  const renewals = makeRevocations({ users, revocations, tokenStates, feed: aFeed(), clock: time });
-  await renewals.renew(7_200_000);
-  t.strictSame(
-    asked,
-    [0, 1000, 2000].map((after) => [7_200_000, after]),
-  );
-  t.strictSame(
-    set,
-    changed.map(({ id }) => id),
-  );
-  asked.length = 0;
-  time.pass(5000);
-  await renewals.renewRecent();
-  t.strictSame(asked[0], [65_000, 0]);
+  t.strictSame(await renewAfter(1000), [[61_300, 300]]);
+  t.strictSame(await renewAfter(10_000), [[70_600, 300]]);
+  // The last report was of 11.3 s after the start.
+  changesUntil = start + 11_300;
+  t.strictSame(await renewAfter(1000), [], 'the changed users are behind');
+  changesUntil = start + 12_000;
+  t.strictSame(await renewAfter(1000), [[62_900, 2200]], 'and now less so');
 });
