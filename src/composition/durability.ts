@@ -10,12 +10,13 @@ import type { Standing } from '../domain/standing.ts';
 import { makeEndForReuse } from '../domain/sessions/end-for-reuse.ts';
 import { makeWriteBehind } from '../domain/tokens/write-behind.ts';
 import { INTERVAL as RENEWAL_INTERVAL } from '../domain/tokens/lease.ts';
+import { makeRenewChanges } from '../domain/tokens/renew-changes.ts';
 import { makeRenewals } from '../domain/tokens/renewals.ts';
 import { makeRevocations } from '../domain/tokens/revocations.ts';
 import { makeRevokeTokens } from '../domain/tokens/revoke.ts';
 import type { TokenStore } from '../domain/tokens/ports.ts';
+import { makeChangedUsers } from '../infra/postgres/changed-users.ts';
 import { makeRevocationStore } from '../infra/postgres/revocation-store.ts';
-import { makeUserStore } from '../infra/postgres/user-store.ts';
 import { makeStateWriter } from '../infra/postgres/state-writer.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { atEndOfTick } from '../infra/tick.ts';
@@ -55,22 +56,16 @@ export function makeDurability(parts: DurabilityParts) {
     clock,
     boundedQueue,
   });
-  const revocations = makeRevocations({
-    revocations: settled,
-    tokenStates: tokenStates.unpublishedStates,
-    feed: tokenStates.feed,
-    users: makeUserStore(postgres),
-    clock,
-  });
+  const unpublished = { tokenStates: tokenStates.unpublishedStates, feed: tokenStates.feed, clock };
+  const changes = makeRenewChanges({ ...unpublished, users: makeChangedUsers(postgres) });
+  const revocations = makeRevocations({ ...unpublished, revocations: settled });
   const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms).unref());
   const renewals = makeRenewals({
+    ...unpublished,
     leases: tokenStates.leases,
     self: randomUUID(),
     revocations: settled,
-    tokenStates: tokenStates.unpublishedStates,
-    feed: tokenStates.feed,
-    changes: revocations,
-    clock,
+    changes,
     pause,
   });
   const revocation = {
@@ -107,7 +102,7 @@ export function makeDurability(parts: DurabilityParts) {
   tasks.every(INTERVAL, 'write-behind', () => writeBehind.flush());
   tasks.every(INTERVAL, 'revocation sweep', () => revocations.sweep());
   tasks.every(RENEWAL_INTERVAL, 'tombstone renewal', renewals.tick);
-  tasks.every(INTERVAL, 'user renewal', () => revocations.renewRecentUsers());
+  tasks.every(INTERVAL, 'user renewal', () => changes.renewRecent());
   tasks.every(INTERVAL, 'reuse queue', () => endForReuse.retry());
   return {
     writeBehind,
@@ -131,6 +126,7 @@ export function makeDurability(parts: DurabilityParts) {
           await tokenStates.check().catch(ignoreOutage);
           await revocations.sweep();
           await revocations.renew(2 * cacheTtl * 1000);
+          await changes.renew(2 * cacheTtl * 1000);
         },
         {
           failed: (reason) => {

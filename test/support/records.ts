@@ -1,4 +1,5 @@
 import type { TokenKey } from '../../src/domain/principal.ts';
+import { makeChangedUsers } from '../../src/infra/postgres/changed-users.ts';
 import { makeRevocationStore } from '../../src/infra/postgres/revocation-store.ts';
 import { makeStateWriter } from '../../src/infra/postgres/state-writer.ts';
 import { makeTokenStore } from '../../src/infra/postgres/token-store.ts';
@@ -27,6 +28,7 @@ export async function testRecords(t: Test) {
     users,
     tokens,
     revocations: makeRevocationStore(postgres),
+    changes: makeChangedUsers(postgres),
     writer: makeStateWriter(prisma),
 
     /** A user with one session in this state. */

@@ -44,7 +44,7 @@ const SILENCE = 600;
 const OVERLAP = 750;
 /** How late a renewal may read without leaving a gap behind the one before. */
 const LATE = 375;
-/** A failover may silently lose tombstones of this last period, which full renewals cover. */
+/** A failover may silently lose tombstones and users of this last period, which full renewals cover. */
 export const RECENT = 60_000;
 /** Milliseconds between two full renewals. */
 const FULL_INTERVAL = 30_000;

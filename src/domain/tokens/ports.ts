@@ -277,20 +277,43 @@ export interface HeldLease {
   lease: Lease | null;
 }
 
-export type ChangedUser = UserChange & { user: User };
+export interface ChangedUser extends UserChange {
+  user: User;
+  /** Whether no replica has noted yet that the fast store has this change. */
+  isPending: boolean;
+}
 
 /** The users whose change the fast store and the feed may lack. */
 export interface ChangedUsers {
   /**
-   * The users whose names, roles or status changed in the last `ago` milliseconds, by the database's clock, in the
-   * order of ids; each with its status if that changed.
-   * @param after only greater ids.
+   * The users whose names, roles or status changed in the last `ago` milliseconds, by the database's clock, oldest
+   * first; each with its status if that changed.
+   * @param after the `next` of the page before.
    */
-  changedSince(ago: number, limit: number, after?: number): Promise<ChangedUser[]>;
+  changedSince(ago: number, limit: number, after?: ChangePosition): Promise<ChangePage>;
+
+  /**
+   * The users with a pending change of any age, in the order of ids, each with its status: the commit of a change may
+   * come long after its time.
+   * @param after only greater ids. The next page begins there, because `settleChanges` may have left some of this one.
+   */
+  pendingChanges(limit: number, after?: number): Promise<ChangedUser[]>;
 
   /**
    * Notes that the fast store has these versions: commands wait for that. It waits for no lock: a user whom another
    * transaction holds is noted by the next renewal.
    */
   settleChanges(users: readonly User[]): Promise<void>;
+}
+
+/** The time of a change, in milliseconds since 1970, and the user's id. */
+export interface ChangePosition {
+  at: number;
+  id: number;
+}
+
+export interface ChangePage {
+  changes: ChangedUser[];
+  /** Where the next page begins; null after the last one. */
+  next: ChangePosition | null;
 }

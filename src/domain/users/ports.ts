@@ -1,5 +1,5 @@
 import type { CallerKey } from '../principal.ts';
-import type { ChangedUsers, NewSession } from '../tokens/ports.ts';
+import type { NewSession } from '../tokens/ports.ts';
 import type { LoginName } from '../identifiers.ts';
 import type { User } from '../user.ts';
 import type { UniqueField, WantedNames } from './taken.ts';
@@ -40,7 +40,7 @@ export interface OwnAccount extends LoginAccount {
  * The accounts. Every method fails with AuthError('unavailable') when the database is away, and each that takes a lock
  * also with `rate_limited` as `Lanes.run`.
  */
-export interface UserStore extends ChangedUsers {
+export interface UserStore {
   /**
    * Adds an account and its first session in one transaction, so that an account never lacks its session. The caller's
    * device becomes known to it.

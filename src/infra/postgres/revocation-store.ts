@@ -4,6 +4,7 @@ import { Prisma } from '../../generated/prisma/client.ts';
 import type { Postgres } from './client.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { prepare } from './prepared.ts';
+import { readTimePage, timePage } from './time-page.ts';
 
 /** The outbox and the history of revocations. Each query has its own index. */
 export function makeRevocationStore({ prisma, run }: Pick<Postgres, 'prisma' | 'run'>): RevocationStore {
@@ -40,29 +41,18 @@ export function makeRevocationStore({ prisma, run }: Pick<Postgres, 'prisma' | '
 
     settledSince: (from, limit) =>
       mapDatabaseErrors(async () => {
-        const [at, id, ago] = 'ago' in from ? [null, MAX_ID, from.ago] : [new Date(from.at), from.id, 0];
-        const rows = await run<SettledRow>(SETTLED_SINCE, [at, id, ago, limit]);
-        const [{ keys, last }] = refuseStandby(rows);
-        return { keys: JSON.parse(keys ?? '[]') as TokenKey[], last: last?.getTime() ?? 0 };
+        const { items, last } = await readTimePage<TokenKey>(run, SETTLED_SINCE, from, limit);
+        return { keys: items, last };
       }),
   };
 }
 
-/** No id is greater. */
-const MAX_ID = Number.MAX_SAFE_INTEGER;
-
-/**
- * All keys are one text, because a row for each would cost far more (see feed-record.ts). The first condition lets
- * PostgreSQL use its index, which is partial: a comparison of two columns does not tell it that neither is null.
- */
-export const SETTLED_SINCE = prepare(`
-  WITH start AS (SELECT coalesce($1, statement_timestamp() - $3::float8 * interval '1 millisecond') AS at)
-  SELECT ${IS_STANDBY.text}, max(settled_at) AS last,
-    json_agg(json_build_object('userId', user_id, 'tokenId', id) ORDER BY settled_at, id)::text AS keys
-  FROM (
-    SELECT id, user_id, settled_at FROM tokens, start
-    WHERE settled_at >= start.at AND (settled_at, id) > (start.at, $2::bigint)
-    ORDER BY settled_at, id LIMIT $4) AS page`);
+export const SETTLED_SINCE = timePage(
+  'tokens',
+  'settled_at',
+  'user_id',
+  `json_build_object('userId', user_id, 'tokenId', id)`,
+);
 
 /** Skips rows that another transaction holds: requests settle too, and must not wait for them with a connection. */
 const SETTLE = prepare(`
@@ -76,13 +66,6 @@ interface Listed {
   /** Null in the single row of an empty list. */
   id: bigint | null;
   user_id: bigint;
-}
-
-interface SettledRow {
-  isStandby: boolean;
-  /** As JSON. Both are null in an empty page. */
-  keys: string | null;
-  last: Date | null;
 }
 
 function keyOf({ id, user_id: userId }: Listed): TokenKey[] {

@@ -1,5 +1,4 @@
 import { storedAddress } from '../../domain/address.ts';
-import type { UserStatus } from '../../domain/feed/ports.ts';
 import type { HashSamples } from '../../domain/passwords/ports.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import type { OwnAccount, UserStore } from '../../domain/users/ports.ts';
@@ -19,7 +18,7 @@ import {
   writeNames,
   type ReservedHashes,
 } from './names.ts';
-import { GIVEN_ADDRESS, SERVED_COLUMNS, statusSince, toUser, type ServedRow } from './rows.ts';
+import { GIVEN_ADDRESS, SERVED_COLUMNS, toUser } from './rows.ts';
 import { IMPORTED_COUNTS, STORED_HASH } from './stored-hash.ts';
 import { sessionColumns } from './token-store.ts';
 import { wantMail } from './wanted-mails.ts';
@@ -87,31 +86,6 @@ export function makeUserStore(
           ),
         () => takenNow(names, caller.userId),
       ),
-
-    changedSince: (ago, limit, after = 0) =>
-      mapDatabaseErrors(async () => {
-        const since = Prisma.sql`statement_timestamp() - ${ago} * interval '1 millisecond'`;
-        const rows = await onPrimary<ServedRow & { status: UserStatus | null }>(
-          prisma,
-          Prisma.sql`
-            SELECT ${SERVED_COLUMNS}, ${statusSince(since)} AS status FROM users
-            WHERE changed_at > ${since} AND id > ${after} ORDER BY id LIMIT ${limit}`,
-        );
-        return rows.map((row) => ({ user: toUser(row), status: row.status }));
-      }),
-
-    settleChanges: (users) =>
-      mapDatabaseErrors(async () => {
-        if (users.length === 0) return;
-        const [ids, versions] = [users.map(({ id }) => BigInt(id)), users.map(({ version = 0 }) => version)];
-        await prisma.$executeRaw`
-          WITH locked AS MATERIALIZED (
-            SELECT users.id FROM users JOIN unnest(${ids}::bigint[], ${versions}::int[]) AS set (id, version)
-              USING (id, version)
-            WHERE pending FOR NO KEY UPDATE OF users SKIP LOCKED
-          )
-          UPDATE users SET pending = false FROM locked WHERE users.id = locked.id`;
-      }),
 
     findForLogin: (name) =>
       mapDatabaseErrors(async () => findAccount(prisma, await whereAccount(prisma, name))),

@@ -11,7 +11,8 @@ import { replaceTokens, UNEXPIRED, withToken } from './password-resets.ts';
 import { ACCOUNT_COLUMNS, GIVEN_ADDRESS, toAccount, type AccountRow } from './rows.ts';
 
 const NOW = Prisma.sql`clock_timestamp()`;
-const ago = (ms: number) => Prisma.sql`clock_timestamp() - ${ms} * interval '1 millisecond'`;
+/** Not `clock_timestamp()`, with which PostgreSQL compares every row, because it may change from one to the next. */
+const ago = (ms: number) => Prisma.sql`statement_timestamp() - ${ms} * interval '1 millisecond'`;
 
 /** A mail that counts for the limit of its account. */
 const RECENT = Prisma.sql`wanted_at > ${ago(MAIL_WANTED)}`;
@@ -20,6 +21,21 @@ const TAKEABLE = Prisma.sql`(${WAITING} AND coalesce(taken_at <= ${ago(MAIL_HIDD
 
 /** Asking again renews a mail that no mailer has taken, after half its time: so it keeps its place, and the gauge its age. */
 const IS_RENEWED = Prisma.sql`(taken_at IS NULL AND wanted_at < ${ago(MAIL_WANTED / 2)})`;
+
+/**
+ * Those that no mailer has taken, and then those that are hidden no longer, each in the order of the index. A mail is
+ * taken after it is wanted, so one that was taken an hour ago has expired.
+ */
+export function oldestQuery(limit: number): Prisma.Sql {
+  const oldest = (which: Prisma.Sql) => Prisma.sql`
+    SELECT id, user_id, taken_at, wanted_at FROM wanted_mails WHERE ${WAITING} AND ${which}
+    ORDER BY taken_at, wanted_at, id LIMIT ${limit}`;
+  return Prisma.sql`
+    SELECT id, user_id AS "userId" FROM (
+      (${oldest(Prisma.sql`taken_at IS NULL`)}) UNION ALL
+      (${oldest(Prisma.sql`taken_at > ${ago(MAIL_WANTED)} AND taken_at <= ${ago(MAIL_HIDDEN)}`)})
+    ) AS takeable ORDER BY taken_at NULLS FIRST, wanted_at, id LIMIT ${limit}`;
+}
 
 /** No account's id. */
 const NOBODY = 0n;
@@ -108,8 +124,7 @@ export function makeMailStore(
     take: (limit, newToken) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
-          const oldest = await tx.$queryRaw<{ id: bigint; userId: bigint }[]>`
-            SELECT id, user_id AS "userId" FROM wanted_mails WHERE ${TAKEABLE} ORDER BY taken_at NULLS FIRST, wanted_at, id LIMIT ${limit}`;
+          const oldest = await tx.$queryRaw<{ id: bigint; userId: bigint }[]>(oldestQuery(limit));
           if (oldest.length === 0) return [];
           // Accounts that another mailer or a change has locked come with the next call.
           const accounts = await tx.$queryRaw<(AccountRow & { email: string })[]>`

@@ -19,6 +19,8 @@ import type {
 
 /** The most tokens of one call of revoke.lua: Redis does nothing else meanwhile. */
 const MAX_REVOKED = 64;
+/** The most users of one call of put-user.lua. */
+const MAX_USERS = 32;
 
 type MeasuredScript = keyof typeof OPERATIONS;
 type Answer<Name extends MeasuredScript> = Awaited<ReturnType<Scripts[Name]>>;
@@ -34,6 +36,12 @@ export interface ScriptClientOptions {
 export interface KeyedToken {
   userId: number;
   keys: readonly [token: string, user: string];
+}
+
+/** A user with the name of the key, as put-user.lua takes it. */
+export interface KeyedUser {
+  key: string;
+  text: string;
 }
 
 /** The scripts that requests run, with their names in the metrics. */
@@ -77,7 +85,8 @@ export interface ScriptClient {
   preparePut: (userKey: string) => Promise<number>;
   /** @returns whether the state was put. */
   put: (args: Arguments) => Promise<boolean>;
-  putUser: (args: Arguments) => Promise<void>;
+  /** @param ttl seconds to keep the user. */
+  putUser: (user: KeyedUser, ttl: number) => Promise<void>;
   /** @param rest ARGV of revoke.lua. Calls Redis once for many tokens, in a cluster once for each. */
   revoke: (tokenKeys: readonly string[], rest: Arguments) => Promise<void>;
   /** @returns for each token its last use in milliseconds since 1970; 0 if the store does not know it. */
@@ -93,8 +102,11 @@ export interface ScriptClient {
   release: (args: Arguments) => Promise<void>;
   /** As `revoke`, even if the gate is closed. Measures no latency, and counts one failure at most. */
   revokeUngated: ScriptClient['revoke'];
-  /** Even if the gate is closed, a call for each list. Measures no latency, and counts one failure at most. */
-  putUsersUngated: (lists: readonly Arguments[]) => Promise<void>;
+  /**
+   * Even if the gate is closed. Calls Redis once for many users, in a cluster once for each. Measures no latency, and
+   * counts one failure at most.
+   */
+  putUsersUngated: (users: readonly KeyedUser[], ttl: number) => Promise<void>;
 }
 
 export function makeScriptClient(
@@ -205,19 +217,33 @@ export function makeScriptClient(
     return lists.map(({ length }) => uses.slice(next, (next += length)));
   });
 
-  async function revokeBy(
-    send: (args: Arguments) => Promise<unknown>,
-    tokenKeys: readonly string[],
-    rest: Arguments,
+  /** Calls Redis for many items at once, in a cluster for each. @param most of one call. */
+  async function inCalls<Item>(
+    items: readonly Item[],
+    most: number,
+    send: (items: readonly Item[]) => Promise<unknown>,
   ): Promise<void> {
-    const calls = chunksOf(tokenKeys, MAX_REVOKED).map((some) =>
-      inOneCall(some, async (names) => {
-        await send([names.length, ...names, ...rest]);
+    const calls = chunksOf(items, most).map((some) =>
+      inOneCall(some, async (sent) => {
+        await send(sent);
         return [];
       }),
     );
     await Promise.all(calls);
   }
+
+  const revokeBy = (
+    send: (args: Arguments) => Promise<unknown>,
+    tokenKeys: readonly string[],
+    rest: Arguments,
+  ) => inCalls(tokenKeys, MAX_REVOKED, (names) => send([names.length, ...names, ...rest]));
+
+  const usersFor = (users: readonly KeyedUser[], ttl: number): Arguments => [
+    users.length,
+    ...users.map(({ key }) => key),
+    ttl,
+    ...users.map(({ text }) => text),
+  ];
 
   return {
     connectionEpoch,
@@ -232,7 +258,7 @@ export function makeScriptClient(
       decodeLongLived(userId, fieldsOf(await check({ keys, text: '' }))),
     preparePut: async (userKey) => Number(await ask('preparePut', [userKey])),
     put: async (args) => (await ask('put', args)) === 1,
-    putUser: async (args) => void (await ask('putUser', args)),
+    putUser: async (user, ttl) => void (await ask('putUser', usersFor([user], ttl))),
     revoke: (...args) => revokeBy((sent) => ask('revoke', sent), ...args),
     lastUses,
     clock: (key) => ask('clock', [key]),
@@ -250,9 +276,12 @@ export function makeScriptClient(
         failed,
       );
     },
-    async putUsersUngated(lists) {
+    async putUsersUngated(users, ttl) {
       requireAdmission();
-      await orUnavailable(Promise.all(lists.map((args) => run('putUser', args))), failed);
+      await orUnavailable(
+        inCalls(users, MAX_USERS, (some) => run('putUser', usersFor(some, ttl))),
+        failed,
+      );
     },
   };
 }

@@ -35,7 +35,7 @@ export function makeRedisTokenStates(
       masterOf: (key) => masterOf(redis, key),
     });
   const tombstoneTtl = 2 * cacheTtl;
-  const userArguments = (user: User) => [keys.user(user.id), cacheTtl, ...userFields(user)];
+  const keyedUser = (user: User) => ({ key: keys.user(user.id), text: textOf(user) });
   const keyed = (key: TokenKey) => {
     const { userId } = key;
     return { userId, keys: [keys.token(key), keys.user(userId)] as const };
@@ -73,8 +73,8 @@ export function makeRedisTokenStates(
       return scripts.put([...names, asOf, cacheTtl, ...putArguments(record, user)]);
     },
 
-    putUser: (user) => scripts.putUser(userArguments(user)),
-    putUsers: (users) => scripts.putUsersUngated(users.map(userArguments)),
+    putUser: (user) => scripts.putUser(keyedUser(user), cacheTtl),
+    putUsers: (users) => scripts.putUsersUngated(users.map(keyedUser), cacheTtl),
     revoke: (...revoked) => scripts.revoke(revoked.map(keys.token), [tombstoneTtl, '1']),
     noteEnded: (key) => scripts.revoke([keys.token(key)], [NOTE_TTL, '1', 'note']),
 
@@ -125,7 +125,13 @@ function putArguments(record: TokenRecord, user: User | null): (string | number)
 /** For put.lua: no user has a version that is as small. */
 const NO_USER = ['', '', 0, 0, '', -1];
 
-/** The user as put.lua and put-user.lua take it: a member that has no place here does not compile. */
+/** A user for put-user.lua. */
+function textOf(user: User): string {
+  const fields = userFields(user);
+  return [fields.pop(), ...fields].join('\0');
+}
+
+/** The user as put.lua takes it, its version last: a member that has no place here does not compile. */
 function userFields({ username, name, createdAt, disabled, roles, version = 0 }: User): (string | number)[] {
   const fields = {
     username,

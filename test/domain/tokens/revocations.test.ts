@@ -1,22 +1,16 @@
 import { test } from 'tap';
-import type { UserChange } from '../../../src/domain/feed/ports.ts';
-import type { User } from '../../../src/domain/user.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { makeRevocations } from '../../../src/domain/tokens/revocations.ts';
 import { makeRevokeTokens } from '../../../src/domain/tokens/revoke.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
 import { someQueues } from '../../support/bounded-queues.ts';
 import { aFeed, published } from '../../support/feed.ts';
-import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
 import { memoryRecords, testRecords } from '../../support/records.ts';
 import { aUser } from '../../support/token.ts';
 
 const clock = { now: () => Date.now(), monotonic: () => performance.now(), isTrusted: () => true };
 const aStore = () => makeMemoryTokenStates({ cacheTtl: 3600, now: () => Date.now() * 1000 });
-
-/** No names have changed. */
-const noChanges = { changedSince: () => Promise.resolve([]), settleChanges: () => Promise.resolve() };
 
 function away(): never {
   throw new AuthError('unavailable');
@@ -38,7 +32,7 @@ test('a sweep finishes a revocation whose tombstone could not be set', async (t)
   await t.rejects(revoke(key.userId, key.tokenId), { code: 'unavailable' });
   t.equal((await tokenStates.checkAccess(key, 1)).outcome, 'missing', 'no tombstone yet');
 
-  await makeRevocations({ users: noChanges, revocations, tokenStates, feed: aFeed(), clock }).sweep();
+  await makeRevocations({ revocations, tokenStates, feed: aFeed() }).sweep();
   t.equal((await tokenStates.checkAccess(key, 1)).outcome, 'revoked');
   t.strictSame(await revocations.pending(10), []);
 });
@@ -49,11 +43,9 @@ test('a sweep that cannot set the tombstones leaves them marked', async (t) => {
   await tokens.revoke(key.userId, key.tokenId, Date.now());
   await t.rejects(
     makeRevocations({
-      users: noChanges,
       revocations,
-      tokenStates: { revokeAll: away, putUsers: away },
+      tokenStates: { revokeAll: away },
       feed: aFeed(),
-      clock,
     }).sweep(),
     {
       code: 'unavailable',
@@ -72,7 +64,7 @@ test('recent revocations are set again in a store that lost them', async (t) => 
     UPDATE tokens SET settled_at = settled_at - interval '2 minutes' WHERE id = ${old.tokenId}`;
 
   const tokenStates = aStore();
-  await makeRevocations({ users: noChanges, revocations, tokenStates, feed: aFeed(), clock }).renew(60_000);
+  await makeRevocations({ revocations, tokenStates, feed: aFeed() }).renew(60_000);
   t.equal((await tokenStates.checkAccess(recent, 1)).outcome, 'revoked');
   t.equal((await tokenStates.checkAccess(old, 1)).outcome, 'missing');
 });
@@ -83,14 +75,11 @@ test('a sweep publishes a revocation before it is settled', async (t) => {
   await tokens.revoke(key.userId, key.tokenId, Date.now());
   const [tokenStates, feed] = [aStore(), aFeed()];
   const cannot = { ...feed, publish: away };
-  await t.rejects(
-    makeRevocations({ users: noChanges, revocations, tokenStates, feed: cannot, clock }).sweep(),
-    {
-      code: 'unavailable',
-    },
-  );
+  await t.rejects(makeRevocations({ revocations, tokenStates, feed: cannot }).sweep(), {
+    code: 'unavailable',
+  });
   t.strictSame(await revocations.pending(10), [key], 'the next sweep finds it');
-  await makeRevocations({ users: noChanges, revocations, tokenStates, feed, clock }).sweep();
+  await makeRevocations({ revocations, tokenStates, feed }).sweep();
   t.strictSame(await published(feed), [`${key.userId}/${key.tokenId}`]);
   t.strictSame(await revocations.pending(10), []);
 });
@@ -116,7 +105,6 @@ test('many tokens of a disabled user give one event', async (t) => {
   tokens.disable(3);
   const feed = aFeed();
   await makeRevocations({
-    users: noChanges,
     // As if the user's last token had come after the mark.
     revocations: {
       ...tokens,
@@ -125,7 +113,6 @@ test('many tokens of a disabled user give one event', async (t) => {
     },
     tokenStates: aStore(),
     feed,
-    clock,
   }).sweep();
   // The second user is not disabled and may have other tokens; the third has too few.
   t.strictSame(await published(feed), ['1<=4', '3/1', '3/2', '1/5', '2/6', '2/7', '2/8']);
@@ -136,7 +123,6 @@ test('a sweep and a renewal go on until a page is not full', async (t) => {
   let pending = keys;
   const asked: unknown[] = [];
   const renewals = makeRevocations({
-    users: noChanges,
     revocations: {
       ...memoryRecords().revocations,
       pending: (limit) => Promise.resolve(pending.slice(0, limit)),
@@ -153,86 +139,10 @@ test('a sweep and a renewal go on until a page is not full', async (t) => {
     },
     tokenStates: aStore(),
     feed: aFeed(),
-    clock,
   });
   await renewals.sweep();
   t.strictSame(pending, []);
   t.equal(renewals.pending(), 1, 'the last page had one');
   await renewals.renew(60_000);
   t.strictSame(asked, [{ ago: 60_000 }, { at: 10_000, id: 1000 }]);
-});
-
-test('a renewal publishes changed users after it has set them, and a replay publishes nothing', async (t) => {
-  const { revocations } = memoryRecords();
-  const steps: string[] = [];
-  const users = {
-    changedSince: () =>
-      Promise.resolve([
-        { user: aUser({ version: 3 }), status: 'disabled' as const },
-        { user: aUser({ id: 8, version: 1 }), status: null },
-      ]),
-    settleChanges: (page: readonly User[]) => {
-      steps.push(`settle ${page.map(({ id, version }) => `${id}@${version ?? 0}`).join()}`);
-      return Promise.resolve();
-    },
-  };
-  const tokenStates = {
-    ...aStore(),
-    putUsers: (page: readonly User[]) => {
-      steps.push(`set ${page.map(({ id }) => id).join()}`);
-      return Promise.resolve();
-    },
-  };
-  const feed = {
-    ...aFeed(),
-    publishChanges: (page: readonly UserChange[]) => {
-      steps.push(`publish ${page.map(({ user, status }) => `${user.id} ${status ?? 'changed'}`).join()}`);
-      return Promise.resolve();
-    },
-  };
-  const renewals = makeRevocations({ users, revocations, tokenStates, feed, clock });
-  await renewals.renew(7_200_000);
-  t.strictSame(steps.splice(0), ['set 7,8', 'settle 7@3,8@1']);
-  await renewals.renewRecentUsers();
-  t.strictSame(steps, ['set 7,8', 'publish 7 disabled,8 changed', 'settle 7@3,8@1']);
-});
-
-test('changed users are set again by a replay and by each renewal, page by page', async (t) => {
-  const { revocations } = memoryRecords();
-  const time = aClock();
-  const asked: [ago: number, after: number | undefined][] = [];
-  const changed = Array.from({ length: 2001 }, (_, i) =>
-    aUser({ id: i + 1, version: 1, username: `new-${i}` }),
-  );
-  const users = {
-    changedSince: (ago: number, limit: number, after = 0) => {
-      asked.push([ago, after]);
-      const page = changed.filter(({ id }) => id > after).slice(0, limit);
-      return Promise.resolve(page.map((user) => ({ user, status: null })));
-    },
-    settleChanges: () => Promise.resolve(),
-  };
-  const set: number[] = [];
-  const tokenStates = {
-    ...aStore(),
-    putUsers: (page: readonly User[]) => {
-      set.push(...page.map(({ id }) => id));
-      return Promise.resolve();
-    },
-  };
-  const renewals = makeRevocations({ users, revocations, tokenStates, feed: aFeed(), clock: time });
-  await renewals.renew(7_200_000);
-  t.strictSame(
-    asked,
-    [0, 1000, 2000].map((after) => [7_200_000, after]),
-  );
-  t.strictSame(
-    set,
-    changed.map(({ id }) => id),
-  );
-  asked.length = 0;
-  time.pass(5000);
-  await renewals.renewRecentUsers();
-  t.strictSame(asked[0], [65_000, 0]);
-  t.equal(renewals.renewedUntil(), 5000);
 });

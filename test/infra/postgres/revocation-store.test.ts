@@ -81,20 +81,20 @@ test('a mark whose row another transaction holds stays, and holds up neither the
 });
 
 test('a changed user whom another transaction holds is noted later, and holds up no other', async (t) => {
-  const { url, aSession, users, postgres } = await testRecords(t);
+  const { url, aSession, changes, postgres } = await testRecords(t);
   const accounts = makeAccountStore(postgres, () => []);
   const [held, free] = [(await aSession()).userId, (await aSession()).userId];
   for (const id of [held, free]) await accounts.change({ id }, { name: 'Countess' }, Date.now());
-  const changed = (await users.changedSince(60_000, 10)).map(({ user }) => user);
+  const changed = (await changes.changedSince(60_000, 10)).changes.map(({ user }) => user);
   const open = async () =>
     Promise.all([held, free].map(async (userId) => (await accounts.pending(userId)).changes));
   t.strictSame(await open(), [1, 1]);
   const other = await aClient(t, url);
   await other.query('BEGIN');
   await other.query(`SELECT FROM users WHERE id = ${held} FOR NO KEY UPDATE`);
-  await users.settleChanges(changed);
+  await changes.settleChanges(changed);
   t.strictSame(await open(), [1, 0]);
   await other.query('COMMIT');
-  await users.settleChanges(changed);
+  await changes.settleChanges(changed);
   t.strictSame(await open(), [0, 0]);
 });

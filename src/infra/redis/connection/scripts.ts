@@ -7,7 +7,7 @@ const SCRIPTS = {
   check: undefined,
   preparePut: 1,
   put: 2,
-  putUser: 1,
+  putUser: undefined,
   revoke: undefined,
   lastUses: undefined,
   clock: 1,

@@ -1,25 +1,33 @@
 --[[
-  Stores a user whose names or roles have changed, if Redis holds the user. A smaller version than the stored one is an
-  older reading, so it is left out. If Redis does not hold the user, the next request reads the record. A rebuild that is
-  under way may have read it before the change. So a key that only announces a rebuild (announce-rebuild.lua) gets the
+  Stores users whose names, roles or status have changed, where Redis holds them. A smaller version than the stored one is
+  an older reading, so it is left out. If Redis does not hold the user, the next request reads the record. A rebuild that
+  is under way may have read it before the change. So a key that only announces a rebuild (announce-rebuild.lua) gets the
   version, and put.lua leaves the older reading out.
 
   Input:
-    KEYS[1] user
-    ARGV[1] seconds to keep it   ARGV[2] username   ARGV[3] name   ARGV[4] user's created (ms)   ARGV[5] disabled
-    ARGV[6] roles, comma-separated   ARGV[7] version
+    KEYS[1...] users
+    ARGV[1] seconds to keep them
+    ARGV[2...] for each user: version, username, name, user's created (ms), disabled, roles (comma-separated). NUL separates
+      them: PostgreSQL stores no text with NUL.
   Output:
     nothing
   Errors: none of its own
 ]]
-if redis.call('EXISTS', KEYS[1]) == 0 then return end
-local stored = redis.call('HMGET', KEYS[1], 'username', 'version')
-if tonumber(stored[2] or 0) > tonumber(ARGV[7]) then return end
-if not stored[1] then
-  redis.call('HSET', KEYS[1], 'version', ARGV[7])
-  return
+local FIELDS = '^(%d+)%z([^%z]*)%z([^%z]*)%z(%d+)%z([01])%z([^%z]*)$'
+
+for i, key in ipairs(KEYS) do
+  local stored = redis.call('HMGET', key, 'version', 'username', 'name', 'created', 'disabled', 'roles')
+  local version, username, name, created, disabled, roles = string.match(ARGV[i + 1], FIELDS)
+  if tonumber(stored[1] or 0) <= tonumber(version) then
+    if not stored[2] then
+      if redis.call('EXISTS', key) == 1 then redis.call('HSET', key, 'version', version) end
+    -- Renewals come each second. They write, and so replicate, only what has changed.
+    elseif stored[1] ~= version or stored[2] ~= username or stored[3] ~= name or stored[4] ~= created
+      or stored[5] ~= disabled or stored[6] ~= roles then
+      -- First, because Redis at its limit of memory lets a script write on after it.
+      redis.call('EXPIRE', key, ARGV[1])
+      redis.call('HSET', key, 'username', username, 'name', name, 'created', created, 'disabled', disabled, 'roles',
+        roles, 'version', version)
+    end
+  end
 end
--- First, because Redis at its limit of memory lets a script write on after it.
-redis.call('EXPIRE', KEYS[1], ARGV[1])
-redis.call('HSET', KEYS[1], 'username', ARGV[2], 'name', ARGV[3], 'created', ARGV[4], 'disabled', ARGV[5],
-  'roles', ARGV[6], 'version', ARGV[7])

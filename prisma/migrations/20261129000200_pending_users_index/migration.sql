@@ -1,0 +1,1 @@
+CREATE INDEX CONCURRENTLY "users_pending_idx" ON "users"("id") WHERE "pending";
