@@ -6,7 +6,7 @@ import { makeMailParts } from './mails.ts';
 import { makeHashing } from './hashing.ts';
 import { openKeyRing, openSecretBox } from './signing-keys.ts';
 import { openTokenStates, type OpenedTokenStates } from './open-token-states.ts';
-import { memoryOf, type Config } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { rememberedTokens } from '../domain/sizing/remembered-tokens.ts';
 import type { Tracer } from '../telemetry/tracer.ts';
 import { followAttemptHash, makeCallerHashes } from '../infra/crypto/keyed-hashes.ts';
@@ -228,7 +228,7 @@ export async function compose(
       standing,
       clock,
       timers: systemTimers,
-      rememberedTokens: rememberedTokens(containerMemory(), memoryOf(config).needed),
+      rememberedTokens: rememberedTokens(containerMemory(), config.neededMemory),
       random: Math.random,
       logger,
       observe,

@@ -22,6 +22,8 @@ export interface Config extends Values {
   LIMITED_TOKENS_ENABLED: boolean;
   /** The most memory that one hash may take, in bytes (`hashMemoryOf`). */
   hashMemory: number;
+  /** The memory of the process with all hashes running, in bytes. */
+  neededMemory: number;
   /** Reads the current REFRESH_TOKEN_SECRET: a mounted file may change while we run. null if it is not set. */
   readRefreshSecrets: (() => string) | null;
   /** How spans are sent; null if tracing is off. */
@@ -104,6 +106,7 @@ export function loadConfig(env: Environment = process.env, memoryLimit = availab
     ...config,
     ISSUER: issuer,
     hashMemory: hashMemoryOf(config),
+    neededMemory: memoryOf(config).needed,
     DOCS_ENABLED: config.DOCS_ENABLED ?? !production,
     LIMITED_TOKENS_ENABLED: config.LIMITED_TOKENS_ENABLED ?? config.LLT_ENABLED,
     production,

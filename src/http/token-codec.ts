@@ -24,7 +24,7 @@ import type { ServiceBearer } from '../domain/principal.ts';
 import type { TokenRefusal } from '../domain/refusal-reasons.ts';
 import type { TokenLimits } from '../domain/tokens/token-record.ts';
 import type { KeyRing, KeySet, SigningKey } from '../domain/access-tokens/ports.ts';
-import { REMEMBERED } from '../domain/sizing/costs.ts';
+import { UNLIMITED_REMEMBERED } from '../domain/sizing/remembered-tokens.ts';
 import { makeIdentityPacking, type Identity } from './identity-packing.ts';
 import { makeVerifiedCredentials } from './verified-credentials.ts';
 
@@ -32,7 +32,7 @@ export interface TokenCodecOptions {
   config: Pick<Config, 'ISSUER' | 'AUDIENCE' | 'REFRESH_TOKEN_TTL'>;
   observe: Pick<Observe, 'tokenRefused'>;
   clock: Pick<Clock, 'now' | 'isTrusted'>;
-  /** Verified tokens that it surely remembers; REMEMBERED by default. */
+  /** Verified tokens that it surely remembers; as without a memory limit by default. */
   rememberedTokens?: number;
 }
 
@@ -150,7 +150,7 @@ type OfKind<Each extends Kind> = Each extends 'service'
 
 /** Opens the codec on the keys in use, and follows them as they change. */
 export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOptions): Promise<TokenCodec> {
-  const { config, observe, clock, rememberedTokens = REMEMBERED } = options;
+  const { config, observe, clock, rememberedTokens = UNLIMITED_REMEMBERED } = options;
   const { ISSUER: issuer, AUDIENCE: audience } = config;
   const names = { issuer, audience };
   const lifetimes = { refreshToken: config.REFRESH_TOKEN_TTL };

@@ -12,10 +12,10 @@ export interface VerifiedCredentials<Identity> {
 /** How an identity is kept: as numbers, which no garbage collection visits, or else as the object that it is. */
 export interface Packing<Identity> {
   /** Writes NUMBERS numbers from `at` on. @returns whether they say all of it. */
-  pack(identity: Identity, into: Float64Array, at: number): boolean;
-  unpack(from: Float64Array, at: number): Identity;
+  pack: (identity: Identity, into: Float64Array, at: number) => boolean;
+  unpack: (from: Float64Array, at: number) => Identity;
   /** Bytes of an identity that is kept as an object. */
-  sizeOf(identity: Identity): number;
+  sizeOf: (identity: Identity) => number;
 }
 
 /** Numbers of an identity. */

@@ -38,7 +38,7 @@ const RULES: readonly [RegExp, Part][] = [
   ],
   [/request-log\.js/, 'logs, metrics and traces'],
   [
-    /node_modules\/(fast-jwt|@fastify\/jwt|asn1\.js|ecdsa-sig-formatter)\/|(token-codec|verified-credentials|claims|caller-hash)\.js| node:internal\/crypto\//,
+    /node_modules\/(fast-jwt|@fastify\/jwt|asn1\.js|ecdsa-sig-formatter)\/|(token-codec|verified-credentials|identity-packing|claims|caller-hash)\.js| node:internal\/crypto\//,
     'tokens: signatures and claims',
   ],
   [

@@ -5,7 +5,7 @@ const DOCTOR_BYTES = 125 * 1024 ** 2;
 
 const MOST_REMEMBERED = 1_000_000;
 /** Without a memory limit. */
-const UNLIMITED_REMEMBERED = 100_000;
+export const UNLIMITED_REMEMBERED = 100_000;
 
 /** Bytes for each token that a replica surely remembers (http/verified-credentials.ts). */
 export const REMEMBERED_BYTES = 192;
