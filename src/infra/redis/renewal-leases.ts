@@ -7,7 +7,7 @@ import type { Argument, ScriptedCluster, ScriptedRedis } from './connection/scri
 import { makeFeedKey } from './revocation-feed.ts';
 import { makeTokenKeys } from './token-states.ts';
 
-/** Seconds to keep a lease. It decides nothing (ADR 2): in a cluster, one may be left behind when slots move. */
+/** Seconds to keep a lease. It decides nothing (ADR 28): in a cluster, one may be left behind when slots move. */
 const TTL = 3600;
 
 /** The leases in Redis (lua/lease.lua). A master is named by the key of its lease. @param options.prefix REDIS_PREFIX. */
