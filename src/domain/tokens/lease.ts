@@ -27,6 +27,8 @@ interface Tenure {
   readonly since: number;
   /** Until then. */
   readonly until: number;
+  /** There. A proxy may lead back to a server that holds our lease but lacks what went to the other meanwhile. */
+  readonly server: string;
 }
 
 export interface Renewal {
@@ -34,6 +36,8 @@ export interface Renewal {
   /** It covers what was settled from then on. */
   since: number;
   startedAt: number;
+  /** The one that answered when it began. */
+  server: string;
 }
 
 /** Milliseconds between two renewals. */
@@ -83,19 +87,20 @@ export function moved(lease: Lease | null, self: string, fullOn?: string): Lease
 
 /** What the holder renews next. @param server the one that answers now. */
 export function renewalOf({ lease, fullAt, tenure }: Watch, server: string, now: number): Renewal {
-  if (tenure && lease?.server === server && now - fullAt < FULL_INTERVAL)
-    return { isFull: false, since: tenure.until - OVERLAP, startedAt: now };
-  return { isFull: true, since: Math.min(now - RECENT, fullAt - (RECENT - FULL_INTERVAL)), startedAt: now };
+  if (tenure?.server === server && lease?.server === server && now - fullAt < FULL_INTERVAL)
+    return { isFull: false, since: tenure.until - OVERLAP, startedAt: now, server };
+  const since = Math.min(now - RECENT, fullAt - (RECENT - FULL_INTERVAL));
+  return { isFull: true, since, startedAt: now, server };
 }
 
 /** After a renewal. @param readAt when its first page had been read. */
-export function renewed(watch: Watch, { isFull, since, startedAt }: Renewal, readAt: number): Watch {
+export function renewed(watch: Watch, { isFull, since, startedAt, server }: Renewal, readAt: number): Watch {
   const delay = readAt - startedAt;
   // A short one that read late may have left a gap, so the next is full: that reaches back further.
   if (!isFull && delay > LATE) return { ...watch, tenure: null };
   return {
     ...watch,
     fullAt: isFull ? startedAt : watch.fullAt,
-    tenure: { since: watch.tenure?.since ?? since + delay, until: startedAt },
+    tenure: { since: watch.tenure?.since ?? since + delay, until: startedAt, server },
   };
 }

@@ -23,7 +23,7 @@ function seen(...looks: [at: number, lease: Lease | null][]): Watch {
 const holding = (renewal: Partial<Watch> = {}): Watch => ({
   ...seen([0, ours]),
   fullAt: START,
-  tenure: { since: START - 60_000, until: START },
+  tenure: { since: START - 60_000, until: START, server: 'one' },
   ...renewal,
 });
 
@@ -52,6 +52,7 @@ test('the holder renews the last second, or what it has not renewed since', (t) 
     isFull: false,
     since: START - 750,
     startedAt: START + 250,
+    server: 'one',
   });
   t.equal(renewalOf(holding(), 'one', START + 5000).since, START - 750, 'after 5 s of failures');
   t.end();
@@ -66,6 +67,8 @@ test('a full renewal covers the last minute, and more if the one before is long 
   t.equal(since(holding(), 'one', 30_000), 60_000, 'every 30 s');
   t.equal(since(holding(), 'one', 100_000), 130_000, 'after an outage');
   t.equal(since(holding(), 'two', 250), 60_000, 'another server answers');
+  const elsewhere = { since: START - 60_000, until: START, server: 'two' };
+  t.equal(since(holding({ tenure: elsewhere }), 'one', 250), 60_000, 'a proxy led to another and back');
   t.equal(since(holding({ lease: null }), 'one', 250), 60_000, 'the lease is lost');
   t.equal(since(holding({ tenure: null }), 'one', 250), 60_000, 'it does not know what was renewed');
   t.equal(since(seen([400, null]), 'one', 400), 60_400, 'a replica that has just started');
@@ -85,7 +88,7 @@ test('a replica knows when others have made a full renewal', (t) => {
 
 test('a renewal is known until it began, unless it left a gap', (t) => {
   const after = (isFull: boolean, delay: number, watch = holding()) =>
-    renewed(watch, { isFull, since: START - 500, startedAt: START + 250 }, START + 250 + delay);
+    renewed(watch, { isFull, since: START - 500, startedAt: START + 250, server: 'one' }, START + 250 + delay);
   const since = START - 60_000;
   t.match(after(false, 375), { fullAt: START, tenure: { since, until: START + 250 } });
   t.match(after(false, 376), { fullAt: START, tenure: null }, 'the next is full');
