@@ -88,7 +88,11 @@ test('a replica knows when others have made a full renewal', (t) => {
 
 test('a renewal is known until it began, unless it left a gap', (t) => {
   const after = (isFull: boolean, delay: number, watch = holding()) =>
-    renewed(watch, { isFull, since: START - 500, startedAt: START + 250, server: 'one' }, START + 250 + delay);
+    renewed(
+      watch,
+      { isFull, since: START - 500, startedAt: START + 250, server: 'one' },
+      START + 250 + delay,
+    );
   const since = START - 60_000;
   t.match(after(false, 375), { fullAt: START, tenure: { since, until: START + 250 } });
   t.match(after(false, 376), { fullAt: START, tenure: null }, 'the next is full');

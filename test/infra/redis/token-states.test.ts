@@ -185,6 +185,51 @@ test('a changed user is replaced only where it stands', { skip: redisMissing }, 
   t.strictSame('user' in known && known.user, aUser());
 });
 
+test('a renewal writes only users that have changed', { skip: redisMissing }, async (t) => {
+  const { tokenStates, redis, prefix } = await open(t);
+  const name = `${prefix}{7}:u`;
+  const user = aUser({ version: 2, roles: ['editor'] });
+  await tokenStates.put(aLongLived(), user, await tokenStates.preparePut(7));
+  await redis.expire(name, 5);
+  await tokenStates.putUsers([user]);
+  await assertTtl(t, redis, name, 0, 5);
+  for (const changed of [
+    { version: 3 },
+    { username: 'other' },
+    { name: 'Other' },
+    { createdAt: 9 },
+    { disabled: true },
+    { roles: ['admin'] },
+  ]) {
+    await redis.expire(name, 5);
+    await tokenStates.putUsers([{ ...user, version: 3, ...changed }]);
+    await assertTtl(t, redis, name, 5, CACHE_TTL);
+  }
+});
+
+test('many users are set with one call for 32 of them', { skip: redisMissing }, async (t) => {
+  const { tokenStates, redis, prefix } = await open(t);
+  const users = Array.from({ length: 33 }, (_, i) =>
+    aUser({ id: i + 1, version: 2, name: `${i}`, roles: [] }),
+  );
+  const llts = users.map(({ id }) => aLongLived({ id, userId: id }));
+  for (const [i, llt] of llts.entries())
+    await tokenStates.put(llt, { ...aUser(), id: i + 1, version: 1 }, await tokenStates.preparePut(i + 1));
+  const { putUser } = redis;
+  const calls: unknown[] = [];
+  redis.putUser = (...args) => {
+    calls.push(args[0]);
+    return putUser.apply(redis, args);
+  };
+  await tokenStates.putUsers(users);
+  t.strictSame(calls, [32, 1]);
+  const names = await Promise.all(users.map(({ id }) => redis.hget(`${prefix}{${id}}:u`, 'name')));
+  t.strictSame(
+    names,
+    users.map(({ name }) => name),
+  );
+});
+
 test('what was read from the record too long ago is not put', { skip: redisMissing }, async (t) => {
   const { tokenStates, redis, prefix } = await open(t);
   const now = await tokenStates.preparePut(7);
