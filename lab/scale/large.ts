@@ -11,7 +11,7 @@ const SIMULATED = [10_000_000, 100_000_000];
 /** What many users cost, beside what few do. */
 export function largeTable(large: readonly LargeFigure[], { sessions, cold }: ScaleDocument): Table {
   const few = [...(sessions?.figures[0]?.figures ?? []), ...(cold?.figures ?? [])];
-  const row = (users: number, figure: Figure) => [
+  const row = (users: number | string, figure: Figure) => [
     figure.operation,
     users,
     figure.micros,
@@ -24,7 +24,7 @@ export function largeTable(large: readonly LargeFigure[], { sessions, cold }: Sc
     rows: large.flatMap(({ users, figures }) =>
       figures.flatMap((figure) => {
         const beside = few.find(({ operation }) => operation === figure.operation);
-        return [...(beside ? [row(beside.sessions / 2, beside)] : []), row(users, figure)];
+        return [...(beside ? [row('below 100,000', beside)] : []), row(users, figure)];
       }),
     ),
   };

@@ -243,8 +243,8 @@ function loadRows({ feedReaders }: Usage, plan: Plan): Row[] {
       : [
           [
             'not in these cores',
-            `${unknown.length} of 3`,
-            `${unknown.map((name) => LACKING[name]).join(', ')}: nobody has measured their cost in this version`,
+            'unknown',
+            `${unknown.map((name) => LACKING[name]).join(', ')}: this version has no measurement of their cost`,
           ] satisfies Row,
         ]),
   ];

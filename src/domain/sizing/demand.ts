@@ -126,7 +126,7 @@ export interface Spread {
 }
 
 /** Reads of the stream for the feed's readers, in a second (composition/revocation-feed.ts). */
-const FEED_READS = 5;
+export const FEED_READS = 5;
 
 /** What requests cost, without what replicas use when idle. */
 export function coresOf(rates: Rates, { replicas, firstVerifies, feedReaders }: Spread, costs: Costs): Cores {

@@ -1,6 +1,13 @@
 import { test } from 'tap';
+import { POLL } from '../../../src/composition/revocation-feed.ts';
 import type { Costs } from '../../../src/domain/sizing/costs.ts';
-import { coresOf, demandOf, firstVerifiesOf, type Usage } from '../../../src/domain/sizing/demand.ts';
+import {
+  coresOf,
+  demandOf,
+  FEED_READS,
+  firstVerifiesOf,
+  type Usage,
+} from '../../../src/domain/sizing/demand.ts';
 import { makePlan, type Settings } from '../../../src/domain/sizing/plan.ts';
 
 const MIB = 1024 ** 2;
@@ -165,6 +172,7 @@ test('a reader of the feed costs the more, the more of its reads find an event',
   t.equal(loop({ revocations: 2, changes: 0.5 }), 0.035);
   t.equal(loop({ revocations: 5 }), 0.06);
   t.equal(loop({ revocations: 500 }), 0.06, 'events between two reads share a write');
+  t.equal(FEED_READS, 1000 / POLL);
   t.end();
 });
 
