@@ -44,7 +44,7 @@ const RULES = [
   [/math\.max/g, () => ['math.min']],
   [/\b\d+\b/g, (number) => [String(Number(number) + 1)]],
   [/'[^']*'/g, (text) => (text === "''" ? ["'x'"] : ["''"])],
-  [/^\s*redis\.call\((?:[^()]|\([^()]*\))*\)$/gm, () => ['']],
+  [/^\s*(?:redis\.)?call\((?:[^()]|\([^()]*\))*\)$/gm, () => ['']],
   [/^\s*if .* then return .*$/gm, () => ['']],
 ];
 
@@ -54,7 +54,7 @@ const HARMLESS = [
     'fields are written together',
     'rotate.lua',
     '1 -> 2',
-    'if not token[1] or not user[1] then return missing(keys[2], print53(now)) end',
+    'if not token[1] or not user[1] then return missing(userKey, print53(now)) end',
   ],
   ['fields are written together', 'check.lua', '1 -> 2', 'if not token[1] or not user[1] then'],
   [
@@ -74,8 +74,14 @@ const HARMLESS = [
     'one ms in a minute',
     'check.lua',
     change,
-    "if token[5] and now - tonumber(token[5]) < 60000 then return 'good\\0' .. facts end",
+    'if token[3] and now - tonumber(token[3]) < 60000 then return answer end',
   ]),
+  [
+    'equal generations are equal texts',
+    'check.lua',
+    '< -> <=',
+    "if not isLongLived and not isLatest and tonumber(generation) < tonumber(token[3]) then outcome = 'superseded\\0' end",
+  ],
   ['less than a ms', 'check.lua', '1000 -> 1001', 'local now = time[1] * 1000 + math.floor(time[2] / 1000)'],
   [
     'an id is behind its time',

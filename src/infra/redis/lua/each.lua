@@ -11,7 +11,7 @@
 ]]
 local replies = {}
 for i = 1, #KEYS / 2 do
-  local isAnswered, reply = pcall(handleToken, { KEYS[2 * i - 1], KEYS[2 * i] }, ARGV[i])
+  local isAnswered, reply = pcall(handleToken, KEYS[2 * i - 1], KEYS[2 * i], ARGV[i])
   if not isAnswered then
     -- Redis 6 says before it where the script failed.
     reply = string.match(reply, '%-(%u+ .*)') or reply

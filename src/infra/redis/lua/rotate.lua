@@ -5,7 +5,7 @@
     before: announce-rebuild.lua
     after: each.lua, which calls `handleToken` for each token
   Input:
-    keys[1] token   keys[2] user (one hash tag)
+    tokenKey, userKey (one hash tag)
     text, fields separated by a space: generation, elapsed (µs), retry window (µs), caller's fingerprint ('' never
       matches), seconds to keep a state, seconds to keep a tombstone, when the request was sent (µs; by the sender's
       estimate of this Redis's clock)
@@ -18,10 +18,11 @@
     'revoked' | 'disabled'
     'reused'   an earlier call found the theft
 ]]
+local call = redis.call
 local MAX_ELAPSED, MAX_LEAD_FOR_RECENT, MAX_LEAD = 5000000, 1000000, 60000000
 
 -- All tokens of a call have one time.
-local time = redis.call('TIME')
+local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 
 -- tostring() loses digits above 10^14. To format a number costs about as much as an HSET, and replies repeat numbers.
@@ -33,11 +34,11 @@ end
 
 local FIELDS = '^(%S+) (%S+) (%S+) (%S*) (%S+) (%S+) (%S+)$'
 
-local function handleToken(keys, text)
+local function handleToken(tokenKey, userKey, text)
   local presented, elapsedBefore, within, client, keep, keepTombstone, sentAt = string.match(text, FIELDS)
   local generation, window = tonumber(presented), tonumber(within)
-  local token = redis.call('HMGET', keys[1], 'latest', 'parent', 'first', 'confirmed', 'client', 'created', 'revoked')
-  local user = redis.call('HMGET', keys[2], 'username', 'name', 'created', 'disabled', 'roles')
+  local token = call('HMGET', tokenKey, 'latest', 'parent', 'first', 'confirmed', 'client', 'created', 'revoked')
+  local user = call('HMGET', userKey, 'username', 'name', 'created', 'disabled', 'roles')
   -- After a network outage, requests arrive that clients gave up long ago. So the time on the network counts as elapsed.
   local elapsed = tonumber(elapsedBefore) + math.max(0, now - tonumber(sentAt))
 
@@ -45,7 +46,7 @@ local function handleToken(keys, text)
   -- revoke.lua has run.
   if token[7] == 'reused' then return 'reused' end
   if token[7] then return 'revoked' end
-  if not token[1] or not user[1] then return missing(keys[2], print53(now)) end
+  if not token[1] or not user[1] then return missing(userKey, print53(now)) end
   if user[4] == '1' then return 'disabled' end
 
   local stored, parent, first = tonumber(token[1]), tonumber(token[2]), tonumber(token[3])
@@ -53,10 +54,9 @@ local function handleToken(keys, text)
   local latest = math.max(stored, generation)
 
   local function reply(outcome, detail)
-    return table.concat({
-      outcome, print53(now), detail, print53(latest), print53(parent), print53(first), confirmed, lastClient,
-      token[6], user[1], user[2], user[3], user[5],
-    }, '\0')
+    return outcome .. '\0' .. print53(now) .. '\0' .. detail .. '\0' .. print53(latest) .. '\0' .. print53(parent)
+      .. '\0' .. print53(first) .. '\0' .. confirmed .. '\0' .. lastClient .. '\0' .. token[6] .. '\0' .. user[1]
+      .. '\0' .. user[2] .. '\0' .. user[3] .. '\0' .. user[5]
   end
 
   local function issue(row, newParent, newFirst)
@@ -66,10 +66,10 @@ local function handleToken(keys, text)
     end
     latest = math.max(latest + 1, now)
     parent, first, confirmed, lastClient = newParent, newFirst or latest, '0', client
-    redis.call('HSET', keys[1], 'latest', print53(latest), 'parent', print53(parent), 'first', print53(first),
+    call('HSET', tokenKey, 'latest', print53(latest), 'parent', print53(parent), 'first', print53(first),
       'confirmed', confirmed, 'client', client)
-    redis.call('EXPIRE', keys[1], keep)
-    redis.call('EXPIRE', keys[2], keep)
+    call('EXPIRE', tokenKey, keep)
+    call('EXPIRE', userKey, keep)
     return reply('issued', row)
   end
 
@@ -88,8 +88,8 @@ local function handleToken(keys, text)
   if parent < generation and generation < first then return issue('gap', generation, first) end
   if generation == parent and confirmed ~= '1' then return issue('unconfirmed', parent, first) end
 
-  redis.call('DEL', keys[1])
-  redis.call('HSET', keys[1], 'revoked', 'reused')
-  redis.call('EXPIRE', keys[1], keepTombstone)
+  call('DEL', tokenKey)
+  call('HSET', tokenKey, 'revoked', 'reused')
+  call('EXPIRE', tokenKey, keepTombstone)
   return reply('reused', '')
 end
