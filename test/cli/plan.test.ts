@@ -24,7 +24,7 @@ test('plan --json holds the input and all figures', async (t) => {
   t.match(JSON.parse(stdout), {
     usage: { users: 1e7, activeShare: 0.3, refreshEvery: 300, loginsPerDay: 0.5, peak: 5 },
     demand: { peak: { logins: Number, refreshes: Number, verifies: Number } },
-    replicas: { peak: Number, cpu: 1, memory: 768 * 1024 ** 2, autoscaler: { targetCpu: 60 } },
+    replicas: { peak: Number, cpu: 1, memory: 896 * 1024 ** 2, autoscaler: { targetCpu: 60 } },
     connections: { pool: Number, total: Number, exceedsDefault: true },
     redis: { masters: Number, maxMemory: Number },
     postgres: { tokens: Number, bytes: Number, rowWrites: Number },
