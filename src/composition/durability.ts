@@ -106,7 +106,9 @@ export function makeDurability(parts: DurabilityParts) {
   tasks.every(INTERVAL, null, lookAgain, lookAgain);
   tasks.every(INTERVAL, 'write-behind', () => writeBehind.flush());
   tasks.every(INTERVAL, 'revocation sweep', () => revocations.sweep());
-  tasks.every(RENEWAL_INTERVAL, 'tombstone renewal', renewals.tick);
+  tasks.every(RENEWAL_INTERVAL, 'tombstone renewal', () => {
+    renewals.tick();
+  });
   tasks.every(INTERVAL, 'user renewal', () => revocations.renewRecentUsers());
   tasks.every(INTERVAL, 'reuse queue', () => endForReuse.retry());
   return {

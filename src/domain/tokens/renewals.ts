@@ -41,7 +41,7 @@ export function makeRenewals(ports: RenewalPorts) {
   const watches = new Map<string, Watch>();
   /** A master that hangs holds up no other one. */
   const running = new Map<string, Promise<void>>();
-  const failures = new Map<string, unknown>();
+  const failures = new Map<string, Error>();
 
   function note(master: string, watch: Watch): Watch {
     watches.set(master, watch);
@@ -120,7 +120,7 @@ export function makeRenewals(ports: RenewalPorts) {
         const ended = renew(master)
           .then(
             () => failures.delete(master),
-            (error: unknown) => failures.set(master, error),
+            (error: unknown) => failures.set(master, error as Error),
           )
           .then(() => void running.delete(master));
         running.set(master, ended);
