@@ -101,7 +101,9 @@ export function makeDurability(parts: DurabilityParts) {
   tasks.every(INTERVAL, null, lookAgain, lookAgain);
   tasks.every(INTERVAL, 'write-behind', () => writeBehind.flush());
   tasks.every(INTERVAL, 'revocation sweep', () => revocations.sweep());
-  tasks.every(RENEWAL_INTERVAL, 'tombstone renewal', renewals.tick);
+  tasks.every(RENEWAL_INTERVAL, 'tombstone renewal', () => {
+    renewals.tick();
+  });
   tasks.every(INTERVAL, 'user renewal', () => changes.renewRecent());
   tasks.every(INTERVAL, 'reuse queue', () => endForReuse.retry());
   return {

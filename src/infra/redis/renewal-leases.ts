@@ -20,16 +20,18 @@ export function makeRedisRenewalLeases(
   const areTogether = (one: string, other: string) => masterOf(redis, one) === masterOf(redis, other);
   async function run(master: string, args: Argument[]): Promise<HeldLease> {
     if (!gate.isAdmitted()) throw new AuthError('unavailable');
-    const [id, replica, moves, server, full] = await orUnavailable(redis.lease(master, ...args));
+    const [replica, moves, server, full, id] = await orUnavailable(redis.lease(master, ...args));
     const lease = replica === '' ? null : { replica, moves: Number(moves), server, full: Number(full) };
-    return { server: id, lease };
+    return { lease, server: id };
   }
   return {
     masters: () => keyOfEachMaster(redis, `${prefix}renewer`),
     isThere: (master, userId) => areTogether(master, keys.user(userId)),
     hasFeed: (master) => areTogether(master, feedKey),
-    look: (master) => run(master, []),
-    move: (master, from, { replica, moves, server, full }) =>
-      run(master, [from?.replica ?? '', from?.moves ?? '', TTL, replica, moves, server, full]),
+    look: (master, self) => run(master, [self]),
+    async move(master, from, { replica, moves, server, full }) {
+      const seen = [from?.replica ?? '', from?.moves ?? ''];
+      return (await run(master, [replica, ...seen, TTL, moves, server, full])).lease;
+    },
   };
 }

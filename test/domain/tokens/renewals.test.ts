@@ -53,9 +53,9 @@ function aWorld() {
       masters: () => Object.keys(masters),
       isThere: (name, userId) => masters[name]?.users(userId) ?? false,
       hasFeed: (name) => name === Object.keys(masters)[0],
-      async look(name) {
+      async look(name, asking) {
         const { id, lease } = await find(name);
-        return { server: id, lease };
+        return { lease, server: lease?.replica === asking ? id : '' };
       },
       async move(name, from, to) {
         const server = await find(name);
@@ -63,10 +63,10 @@ function aWorld() {
           server.lease = to;
           server.moves.push(to);
         }
-        return { server: server.id, lease: server.lease };
+        return server.lease;
       },
     };
-    const { tick, ended } = makeRenewals({
+    const renewals = makeRenewals({
       leases,
       self,
       revocations: {
@@ -103,23 +103,28 @@ function aWorld() {
       },
       changes: { renewedUntil: () => usersUntil() },
       clock,
-      pause: (ms) => Promise.resolve(clock.pass(ms)),
+      pause: (ms) => {
+        clock.pass(ms);
+        return Promise.resolve();
+      },
     });
     return {
       masters,
       /** What it asked the record for since the last call. */
       asked: () => asked.splice(0),
-      tick,
-      ended,
+      tick: () => {
+        renewals.tick();
+      },
+      ended: () => renewals.ended(),
       /** A tick, and what comes of it. @returns the failure that it reports. */
       async run(): Promise<unknown> {
         let failure: unknown = null;
         try {
-          tick();
+          renewals.tick();
         } catch (error) {
           failure = error;
         }
-        await ended();
+        await renewals.ended();
         return failure;
       },
       cutOff(is = true) {
@@ -138,14 +143,14 @@ function aWorld() {
     published,
     reported,
     replica,
-    end(tokenId: number, ago = 0, userId = 1): void {
+    end: (tokenId: number, ago = 0, userId = 1) => {
       ends.push({ key: { userId, tokenId }, at: clock.now() - ago });
     },
-    usersUntil(at: number) {
+    usersUntil: (at: number) => {
       usersUntil = () => at;
     },
     /** Ticks of these replicas every 250 ms. */
-    async pass(ms: number, ...replicas: { run: () => Promise<unknown> }[]): Promise<void> {
+    pass: async (ms: number, ...replicas: { run: () => Promise<unknown> }[]) => {
       for (let passed = 0; passed < ms; passed += 250) {
         clock.pass(250);
         for (const each of replicas) await each.run();
