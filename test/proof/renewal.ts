@@ -16,7 +16,7 @@ export interface RenewalWorld {
   /** How many faults happen before they end, and which. */
   faults: number;
   only?: readonly (typeof FAULTS)[number][];
-  /** A renewal may take any time to read what was settled; otherwise it reads at once. */
+  /** Between a look and the reading of what was settled, anything may happen; otherwise nothing does. */
   slow?: true;
   /** A weakening: one lease, on X, for both masters. */
   oneLease?: true;
@@ -136,7 +136,7 @@ export function eventsOf(s: Situation, world: RenewalWorld, rule: LeaseRule): Ev
     if (haveAllDone) add('a step passes', { ...later(s, STEP), calm: s.calm + 1 });
     return found;
   }
-  if (world.slow || s.replicas.every(({ pass }) => !pass || pass.after)) add('a step passes', later(s, STEP));
+  add('a step passes', later(s, STEP));
   if (s.settled !== null) {
     add('the faults end', { calm: 0 });
     for (const index of BOTH)
@@ -251,10 +251,13 @@ function looks(s: Situation, index: 0 | 1, world: RenewalWorld, rule: LeaseRule)
   }
   const renewal = rule.renewalOf(watch, server.id, now);
   const pass: Pass = { watch, renewal, after: null, isRerouted: false };
-  return {
+  const looked: Event = {
     what: `${name} looks at ${NAMES[route]}, and begins a ${renewal.isFull ? 'full' : 'short'} renewal`,
     after: { ...s, servers, replicas: change(s.replicas, index, { watch: null, pass }) },
   };
+  if (world.slow) return looked;
+  const { what, after } = reads(looked.after, index, pass, rule);
+  return { what: `${looked.what}; ${what}`, after };
 }
 
 /** The beginning of the period counts from the moment at which PostgreSQL gets the query. */
