@@ -243,7 +243,7 @@ const SEPARATE = [
   '^src/(cli|doctor)/',
   '^src/http/(accounts|auth|own-account|well-known)/',
   // Implementations of ports.
-  '^src/infra/(crypto/(common-passwords|login-token)|(memory|redis)/attempt-slots|redis/memory-use)\\.ts$',
+  '^src/infra/(crypto/(common-passwords|login-token)|(memory|redis)/(attempt-slots|renewal-leases)|redis/memory-use)\\.ts$',
   '^src/infra/postgres/(feed-record|state-writer)\\.ts$',
   // They keep an import away from others: the embedded database, OpenTelemetry.
   '^src/(composition/open-database|infra/tracing/open-tracing)\\.ts$',

@@ -6,13 +6,41 @@ import { startSentinels } from '../support/redis-sentinel.ts';
 import { allFollow } from '../support/redis-server.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { strike } from './harness/fault.ts';
-import { revocationRounds } from './harness/revocation-rounds.ts';
+import { isReady, type Replica } from './harness/replica.ts';
+import { revocationRounds, type Disaster } from './harness/revocation-rounds.ts';
 import { startWorld } from './harness/world.ts';
 
 /** The contract allows one second for an outage of Redis; the rest is a margin for a busy machine. */
 const BOUND = 3000;
 /** A key of some user: the owner of its slot holds a third of the users. */
 const KEY = '{1}';
+
+/** Of two rounds, one strikes the replica that renews tombstones. @param losesMaster fails over and resolves afterwards. */
+function disastersOf(kind: string, losesMaster: () => Promise<void>): Disaster[] {
+  const signal = ({ service }: Replica, name: NodeJS.Signals) => service?.process.kill(name);
+  return [
+    { name: `revoked, then Redis failed over (${kind})`, strike: losesMaster },
+    {
+      name: `revoked, then the replica killed and Redis failed over (${kind})`,
+      rounds: 2,
+      async strike(by) {
+        await Promise.all([by.stop('SIGKILL'), losesMaster()]);
+        await by.start();
+        await isReady(by);
+      },
+    },
+    {
+      name: `revoked, then the replica stopped and Redis failed over (${kind})`,
+      rounds: 2,
+      async strike(by) {
+        signal(by, 'SIGSTOP');
+        await losesMaster();
+        signal(by, 'SIGCONT');
+        await isReady(by);
+      },
+    },
+  ];
+}
 
 test(
   'Redis Sentinel fails over under load',
@@ -45,9 +73,8 @@ test(
     ] as const) {
       await t.test(name, (t) => strike(t, world, { name, bound: BOUND, seconds: 0, strike: strikeIt }));
     }
-    await t.test('revoked, then the master killed', (t) =>
-      revocationRounds(t, world, { name: 'revoked, then Redis failed over (Sentinel)', strike: losesMaster }),
-    );
+    for (const disaster of disastersOf('Sentinel', losesMaster))
+      await t.test(disaster.name, (t) => revocationRounds(t, world, disaster));
   },
 );
 
@@ -71,7 +98,6 @@ test('Redis Cluster fails over under load', { skip: toolsMissing('redis-server')
   ] as const) {
     await t.test(name, (t) => strike(t, world, { name, bound: BOUND, seconds: 0, strike: strikeIt }));
   }
-  await t.test('revoked, then a master killed', (t) =>
-    revocationRounds(t, world, { name: 'revoked, then Redis failed over (Cluster)', strike: losesMaster }),
-  );
+  for (const disaster of disastersOf('Cluster', losesMaster))
+    await t.test(disaster.name, (t) => revocationRounds(t, world, disaster));
 });

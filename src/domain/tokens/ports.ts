@@ -260,21 +260,24 @@ export interface RenewalLeases {
   isThere(master: string, userId: number): boolean;
   /** Whether the feed is there. */
   hasFeed(master: string): boolean;
-  /** @throws AuthError `unavailable`, also if the store is not known to be this installation's */
-  look(master: string): Promise<HeldLease>;
+  /**
+   * @param self the replica that asks.
+   * @throws AuthError `unavailable`, also if the store is not known to be this installation's
+   */
+  look(master: string, self: string): Promise<HeldLease>;
   /**
    * Sets the lease, unless somebody has moved it since it was read. A full store does that too.
    * @returns what stands there now.
    * @throws AuthError `unavailable`, as `look`
    */
-  move(master: string, from: Lease | null, to: Lease): Promise<HeldLease>;
+  move(master: string, from: Lease | null, to: Lease): Promise<Lease | null>;
 }
 
 export interface HeldLease {
-  /** The name of the server that answers; another one after a restart or failover. */
-  server: string;
   /** null if there is none. */
   lease: Lease | null;
+  /** The name of the server that answers, another one after a restart or failover; only for the holder. */
+  server: string;
 }
 
 export type ChangedUser = UserChange & { user: User };

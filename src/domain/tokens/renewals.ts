@@ -50,13 +50,13 @@ export function makeRenewals(ports: RenewalPorts) {
 
   async function look(master: string): Promise<{ watch: Watch; server: string }> {
     const before = watches.get(master) ?? newWatch(clock.monotonic());
-    const { server, lease } = await leases.look(master);
+    const { server, lease } = await leases.look(master, self);
     return { server, watch: note(master, see(before, lease, self, clock.monotonic())) };
   }
 
   /** @returns null if somebody else has moved the lease. */
   async function move(master: string, watch: Watch, to: Lease): Promise<Watch | null> {
-    const { lease } = await leases.move(master, watch.lease, to);
+    const lease = await leases.move(master, watch.lease, to);
     const now = note(master, see(watch, lease, self, clock.monotonic()));
     return lease?.replica === self && lease.moves === to.moves ? now : null;
   }
@@ -72,11 +72,12 @@ export function makeRenewals(ports: RenewalPorts) {
       wait = waitOf(seen.watch, self, clock.monotonic());
     }
     if (wait > 0) return null;
-    const { watch, server } = seen;
+    const { watch } = seen;
     if (watch.lease?.replica === self) return seen;
     // At once, so that of several that wait only one begins.
-    const taken = await move(master, watch, moved(watch.lease, self));
-    return taken && { watch: taken, server };
+    if (!(await move(master, watch, moved(watch.lease, self)))) return null;
+    seen = await look(master);
+    return seen.watch.lease?.replica === self ? seen : null;
   }
 
   async function renew(master: string): Promise<void> {

@@ -10,6 +10,6 @@ export function makeMemoryRenewalLeases(): RenewalLeases {
     isThere: () => true,
     hasFeed: () => true,
     look: () => Promise.resolve({ server, lease }),
-    move: (_master, _from, to) => Promise.resolve({ server, lease: (lease = to) }),
+    move: (_master, _from, to) => Promise.resolve((lease = to)),
   };
 }

@@ -7,7 +7,7 @@ import type { Argument, ScriptedCluster, ScriptedRedis } from './connection/scri
 import { makeFeedKey } from './revocation-feed.ts';
 import { makeTokenKeys } from './token-states.ts';
 
-/** Seconds to keep a lease. It decides nothing (ADR 2): in a cluster, one may be left behind when slots move. */
+/** Seconds to keep a lease. It decides nothing (ADR 28): in a cluster, one may be left behind when slots move. */
 const TTL = 3600;
 
 /** The leases in Redis (lua/lease.lua). A master is named by the key of its lease. @param options.prefix REDIS_PREFIX. */
@@ -20,16 +20,18 @@ export function makeRedisRenewalLeases(
   const areTogether = (one: string, other: string) => masterOf(redis, one) === masterOf(redis, other);
   async function run(master: string, args: Argument[]): Promise<HeldLease> {
     if (!gate.isAdmitted()) throw new AuthError('unavailable');
-    const [id, replica, moves, server, full] = await orUnavailable(redis.lease(master, ...args));
+    const [replica, moves, server, full, id] = await orUnavailable(redis.lease(master, ...args));
     const lease = replica === '' ? null : { replica, moves: Number(moves), server, full: Number(full) };
-    return { server: id, lease };
+    return { lease, server: id };
   }
   return {
     masters: () => keyOfEachMaster(redis, `${prefix}renewer`),
     isThere: (master, userId) => areTogether(master, keys.user(userId)),
     hasFeed: (master) => areTogether(master, feedKey),
-    look: (master) => run(master, []),
-    move: (master, from, { replica, moves, server, full }) =>
-      run(master, [from?.replica ?? '', from?.moves ?? '', TTL, replica, moves, server, full]),
+    look: (master, self) => run(master, [self]),
+    async move(master, from, { replica, moves, server, full }) {
+      const seen = [from?.replica ?? '', from?.moves ?? ''];
+      return (await run(master, [replica, ...seen, TTL, moves, server, full])).lease;
+    },
   };
 }

@@ -22,7 +22,7 @@ export interface RedisFeedOptions extends ScriptClientOptions {
 const TTL = 3600;
 /** A reader that missed more events than this gets a snapshot. */
 const KEPT = 100_000;
-/** Seconds within which no event is added twice: longer than renewals repeat it (see revocations.ts). */
+/** Seconds within which no event is added twice: longer than renewals repeat it (see lease.ts). */
 const ONCE = 120;
 /** Seconds by which Redis's clock may have been set in between. */
 const MARGIN = 10;

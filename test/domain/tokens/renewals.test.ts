@@ -53,9 +53,9 @@ function aWorld() {
       masters: () => Object.keys(masters),
       isThere: (name, userId) => masters[name]?.users(userId) ?? false,
       hasFeed: (name) => name === Object.keys(masters)[0],
-      async look(name) {
+      async look(name, asking) {
         const { id, lease } = await find(name);
-        return { server: id, lease };
+        return { lease, server: lease?.replica === asking ? id : '' };
       },
       async move(name, from, to) {
         const server = await find(name);
@@ -63,7 +63,7 @@ function aWorld() {
           server.lease = to;
           server.moves.push(to);
         }
-        return { server: server.id, lease: server.lease };
+        return server.lease;
       },
     };
     const { tick, ended } = makeRenewals({

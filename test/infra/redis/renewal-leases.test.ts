@@ -16,30 +16,23 @@ test('a lease is moved only from where it was seen', { skip: redisMissing }, asy
   await redis.connect();
   const leases = makeRedisRenewalLeases(redis, { prefix, gate: openGate });
   const [master = ''] = leases.masters();
-  const stands = async () => (await leases.look(master)).lease;
+  const stands = async () => (await leases.look(master, 'a')).lease;
   t.equal(await stands(), null);
-  t.strictSame((await leases.move(master, null, first)).lease, first);
-  t.strictSame(
-    (await leases.move(master, null, { ...first, replica: 'b' })).lease,
-    first,
-    'another one was first',
-  );
-  t.strictSame((await leases.move(master, first, second)).lease, second);
+  t.strictSame(await leases.move(master, null, first), first);
+  t.strictSame(await leases.move(master, null, { ...first, replica: 'b' }), first, 'another one was first');
+  t.strictSame(await leases.move(master, first, second), second);
   t.strictSame(await stands(), second);
-  t.strictSame(
-    (await leases.move(master, { ...second, moves: 1 }, taken)).lease,
-    second,
-    'it has moved since',
-  );
-  t.strictSame((await leases.move(master, { ...second, replica: 'b' }, taken)).lease, second);
-  t.strictSame((await leases.move(master, second, taken)).lease, taken);
+  t.strictSame(await leases.move(master, { ...second, moves: 1 }, taken), second, 'it has moved since');
+  t.strictSame(await leases.move(master, { ...second, replica: 'b' }, taken), second);
+  t.strictSame(await leases.move(master, second, taken), taken);
   const ttl = await redis.ttl(`${prefix}renewer`);
   t.ok(ttl > 3500 && ttl <= 3600);
 
   const info = await redis.info();
   const of = (field: string) => new RegExp(`^${field}:(\\w+)`, 'm').exec(info)?.[1] ?? '?';
-  t.equal((await leases.look(master)).server, `${of('run_id')}${of('master_replid')}`);
-  t.equal((await leases.move(master, taken, taken)).server, `${of('run_id')}${of('master_replid')}`);
+  const id = `${of('run_id')}${of('master_replid')}`;
+  t.strictSame(await leases.look(master, 'b'), { lease: taken, server: id });
+  t.strictSame(await leases.look(master, 'a'), { lease: taken, server: '' }, 'only its holder needs it');
   t.ok(leases.isThere(master, 7));
   t.ok(leases.hasFeed(master));
 });
@@ -54,7 +47,7 @@ test(
     const foreign = { isAdmitted: () => false };
     const leases = makeRedisRenewalLeases(redis, { prefix, gate: foreign });
     const [master = ''] = leases.masters();
-    await t.rejects(leases.look(master), { code: 'unavailable' });
+    await t.rejects(leases.look(master, 'a'), { code: 'unavailable' });
     await t.rejects(leases.move(master, null, first), { code: 'unavailable' });
     t.strictSame(await redis.keys(`${prefix}*`), []);
   },
@@ -68,9 +61,9 @@ test('a full Redis takes a lease, and moves it', { skip: redisServersMissing }, 
   await t.rejects(redis.set('another', 'key'), /OOM/);
   const leases = makeRedisRenewalLeases(redis, { prefix: '', gate: openGate });
   const [master = ''] = leases.masters();
-  t.strictSame((await leases.move(master, null, first)).lease, first);
-  t.strictSame((await leases.move(master, first, second)).lease, second);
-  t.strictSame((await leases.look(master)).lease, second);
+  t.strictSame(await leases.move(master, null, first), first);
+  t.strictSame(await leases.move(master, first, second), second);
+  t.strictSame((await leases.look(master, 'a')).lease, second);
 });
 
 test('in a cluster, each master has a lease', (t) => {

@@ -31,7 +31,7 @@ export type FeedReply = [
 ];
 
 /** The reply of lease.lua. */
-export type LeaseReply = [id: string, replica: string, moves: string, server: string, full: string];
+export type LeaseReply = [replica: string, moves: string, server: string, full: string, id: string];
 
 /** Our scripts as commands. The header of each file in `lua/` documents input and output. */
 export interface Scripts {
