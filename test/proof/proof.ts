@@ -1,6 +1,9 @@
 import { signsOut, splits } from './bound.ts';
 import { explore } from './explore.ts';
 import type { Property } from './properties.ts';
+import { exploreRenewal } from './renewal-explore.ts';
+import { RENEWAL_CLAIMS, RENEWAL_WEAKENINGS, ruleOf } from './renewal-worlds.ts';
+import { realLeases, type LeaseRule, type RenewalWorld } from './renewal.ts';
 import { realRule } from './rule.ts';
 import { weakened, WEAKENINGS } from './weakenings.ts';
 import { CLAIMS, LIMITS, type Claim } from './worlds.ts';
@@ -57,6 +60,20 @@ for (const weakening of WEAKENINGS) {
   );
   if (!found) failures++;
 }
+say(
+  '\n# Renewal: within a second of the last fault, every end is known where a replica serves; and its weakenings\n',
+);
+function showRenewal(name: string, world: RenewalWorld, rule: LeaseRule, isWeakened: boolean): void {
+  const { states, counterexample } = exploreRenewal(world, rule);
+  total += isWeakened ? 0 : states;
+  const verdict = counterexample ? `broken in ${counterexample.length} events` : 'holds';
+  say(`| ${name.padEnd(56)} | ${String(states).padStart(9)} | ${verdict} |`);
+  for (const event of counterexample ?? []) say(`    ${event}`);
+  if ((counterexample !== null) !== isWeakened) failures++;
+}
+for (const { name, world } of RENEWAL_CLAIMS) if (isChosen(name)) showRenewal(name, world, realLeases, false);
+for (const weakening of RENEWAL_WEAKENINGS)
+  if (isChosen(weakening.name)) showRenewal(weakening.name, weakening.world, await ruleOf(weakening), true);
 const seconds = process.cpuUsage().user / 1e6;
 say(`\n${total} states, ${seconds.toFixed(0)} s of processor time, ${failures} failures`);
 process.exitCode = failures === 0 ? 0 : 1;
