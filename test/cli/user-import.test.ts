@@ -20,7 +20,8 @@ import { testDatabase, withClient } from '../support/postgres.ts';
 import { sql } from '../support/sql.ts';
 import { until } from '../support/until.ts';
 import { cheapHashes, usersFile, type UserLine } from '../support/users-file.ts';
-import { makeProgressBar, LONGEST_LINE, readLines } from '../../src/cli/user-import.ts';
+import { LONGEST_LINE, readLines } from '../../src/cli/lines.ts';
+import { makeProgressBar } from '../../src/cli/user-import.ts';
 
 const { bcrypt, argon2 } = await cheapHashes();
 const CLI = new URL('../../src/cli.js', import.meta.url).pathname;
