@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { unlinkSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -57,6 +57,7 @@ export const importUsers: Command = async ({ env, words: [path = ''], values: { 
     newNames,
     readHash: makeReadHash(cost, hashMemory),
     readTotpSecret: makeReadTotpSecret(secrets),
+    randomBytes,
     now: Date.now,
   });
   const hashing = nameHashing(env);
