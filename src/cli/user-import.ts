@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { makeReadLine, type ParsedLine } from '../domain/users/import-line.ts';
@@ -53,6 +53,7 @@ export const importUsers: Command = async ({ env, words: [path = ''], values: { 
     newNames,
     readHash: makeReadHash(cost, hashMemory),
     readTotpSecret: makeReadTotpSecret(secrets),
+    randomBytes,
     now: Date.now,
   });
   const hashing = nameHashing(env);
