@@ -8,6 +8,9 @@ import { CommandError } from './command.ts';
 /** For a copy of standard input: a container with a read-only file system often has only the second, 64 MB. */
 const COPY_FOLDERS = [tmpdir(), '/dev/shm'];
 
+/** Bytes. */
+const CHUNK = 64 * 1024;
+
 /** @throws CommandError if it cannot be read. */
 export async function withFile(path: string, work: (file: FileHandle) => Promise<void>): Promise<void> {
   let file: FileHandle;
@@ -57,6 +60,12 @@ async function copyOfStdin(): Promise<FileHandle> {
   );
 }
 
-export function chunksOf(file: FileHandle): AsyncIterable<Buffer> {
-  return file.createReadStream({ start: 0, autoClose: false });
+/** Unlike a stream, it leaves the file open when its reader stops early. */
+export async function* chunksOf(file: FileHandle): AsyncGenerator<Buffer> {
+  for (let position = 0; ;) {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(CHUNK), 0, CHUNK, position);
+    if (bytesRead === 0) return;
+    yield buffer.subarray(0, bytesRead);
+    position += bytesRead;
+  }
 }
