@@ -119,17 +119,20 @@ function makeToLine({ newNames, readHash, now, dropsFactors, report }: Conversio
     if (!isFirst(addresses, canonicalAddress(email.value)))
       return report.leftOut('email is that of an earlier account');
     for (const note of account.notes ?? []) report.note(note);
+    const hash = hashOf(account);
+    if (secret === 'other') report.note(DROPPED_FACTOR);
+    if (account.factor === undefined && hash !== null) report.note(UNKNOWN_FACTOR);
     return {
       ...optional('username', usernameOf(account)),
       ...optional('name', nameOf(account, email.value)),
       email: email.value,
       ...(account.emailVerified === true && { email_verified: true }),
-      password_hash: hashOf(account),
+      password_hash: hash,
       ...optional('external_id', idOf(account)),
       ...optional('created_at', timeOf(account)),
       ...optional('roles', rolesOf(account)),
       ...(account.disabled === true && { disabled: true }),
-      ...optional('totp_secret', factorOf(account, secret)),
+      ...optional('totp_secret', secret === 'other' ? null : secret),
     };
   };
 
@@ -187,13 +190,6 @@ function makeToLine({ newNames, readHash, now, dropsFactors, report }: Conversio
     if (taken.length < roles.length || !parsed.ok)
       report.note('roles are left out that have other characters than a-z, 0-9, :, _ and -, or are too many');
     return parsed.ok && taken.length > 0 ? taken : null;
-  }
-
-  function factorOf({ factor, passwordHash }: SourceAccount, secret: string | null): string | null {
-    if (secret === 'other') report.note(DROPPED_FACTOR);
-    else if (secret !== null) return secret;
-    else if (factor === undefined && isText(passwordHash)) report.note(UNKNOWN_FACTOR);
-    return null;
   }
 }
 

@@ -79,8 +79,8 @@ export function makeReport(): Report {
   };
 }
 
-/** A line, or an index of the list as jq takes it. */
+/** Lines, or indices of the list as jq takes them. */
 function placeName(kind: Place['kind'], from: number, to: number): string {
-  const name = (at: number) => (kind === 'line' ? `line ${at}` : `[${at}]`);
-  return from === to ? name(from) : `${name(from)} to ${kind === 'line' ? to : name(to)}`;
+  if (kind === 'line') return from === to ? `line ${from}` : `lines ${from} to ${to}`;
+  return from === to ? `[${from}]` : `[${from}] to [${to}]`;
 }
