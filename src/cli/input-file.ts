@@ -60,9 +60,9 @@ async function copyOfStdin(): Promise<FileHandle> {
   );
 }
 
-/** Unlike a stream, it leaves the file open when its reader stops early. */
-export async function* chunksOf(file: FileHandle): AsyncGenerator<Buffer> {
-  for (let position = 0; ;) {
+/** Unlike a stream, it leaves the file open when its reader stops early. @param end bytes, at least. */
+export async function* chunksOf(file: FileHandle, end = Infinity): AsyncGenerator<Buffer> {
+  for (let position = 0; position < end;) {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(CHUNK), 0, CHUNK, position);
     if (bytesRead === 0) return;
     yield buffer.subarray(0, bytesRead);

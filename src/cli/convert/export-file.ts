@@ -65,9 +65,9 @@ export async function* readEntries(
     if (isAccount) accounts++;
     yield isAccount || entry.object === null
       ? entry
-      : { ...entry, object: null, problem: `is not of ${form.what}` };
+      : { ...entry, object: null, problem: 'lacks the fields of such an export' };
   }
-  if (count === 0) throw new CommandError(`${name} holds no accounts: it should be ${form.what}`);
+  if (count === 0) throw empty(name, form);
   if (accounts === 0) throw notOf(name, form, guess(first));
 
   function entriesOfDocument(document: unknown): Entry[] {
@@ -79,6 +79,10 @@ export async function* readEntries(
       problem: NOT_JSON,
     }));
   }
+}
+
+function empty(name: string, form: ListForm): CommandError {
+  return new CommandError(`${name} holds no accounts: it should be ${form.what}`);
 }
 
 function notOf(name: string, form: ListForm, guessed: string | null): CommandError {
@@ -103,16 +107,19 @@ async function refuseUtf16(file: FileHandle, name: string): Promise<void> {
     );
 }
 
-/** Whether the first line that is not blank is an object of its own, other than a document on one line. */
+/**
+ * Whether the first line is an object of its own, other than a document on one line. Where the tool always writes
+ * lines, the second counts too, because the first may be damaged.
+ */
 async function holdsLines(file: FileHandle, form: ListForm): Promise<boolean> {
-  for await (const line of linesOf(file)) {
+  let left = form.isLines ? 2 : 1;
+  for await (const line of linesOf(file, left * LONGEST_ENTRY)) {
     if (isBlank(line)) continue;
-    const text = line.bytes && Buffer.from(line.bytes).toString();
-    const object = text === null ? null : objectOf(text);
+    const object = line.bytes && objectOf(Buffer.from(line.bytes).toString());
     if (object) return form.list === null || listIn(object, form) === null;
-    return form.isLines && text?.trimStart().startsWith('[') !== true;
+    if (--left === 0) return false;
   }
-  return form.isLines;
+  return false;
 }
 
 async function* entriesOfLines(file: FileHandle): AsyncGenerator<Entry> {
@@ -126,8 +133,8 @@ async function* entriesOfLines(file: FileHandle): AsyncGenerator<Entry> {
 }
 
 /** Without a byte order mark. */
-async function* linesOf(file: FileHandle): AsyncGenerator<Line> {
-  for await (const { number, bytes } of readLines(chunksOf(file), LONGEST_ENTRY))
+async function* linesOf(file: FileHandle, end?: number): AsyncGenerator<Line> {
+  for await (const { number, bytes } of readLines(chunksOf(file, end), LONGEST_ENTRY))
     yield { number, bytes: number === 1 && bytes ? withoutMark(bytes) : bytes };
 }
 
@@ -145,8 +152,10 @@ async function readDocument(file: FileHandle, name: string, form: ListForm): Pro
   for await (const chunk of chunksOf(file)) chunks.push(chunk);
   const bytes = withoutMark(Buffer.concat(chunks));
   if (!isUtf8(bytes)) throw new CommandError(`${name} is not UTF-8: it should be ${form.what}`);
+  const text = Buffer.from(bytes).toString();
+  if (text.trim() === '') throw empty(name, form);
   try {
-    return JSON.parse(Buffer.from(bytes).toString()) as unknown;
+    return JSON.parse(text) as unknown;
   } catch {
     // The parser's own message quotes the text.
     throw new CommandError(

@@ -1,4 +1,7 @@
 import { join } from 'node:path';
+import { parseArguments } from '../../../src/cli/arguments.ts';
+import type { Outcome } from '../../../src/cli/command.ts';
+import { convertUsers } from '../../../src/cli/convert/convert.ts';
 
 export const FOLDER = new URL('../../../../test/cli/convert/exports/', import.meta.url).pathname;
 
@@ -20,4 +23,25 @@ export const SYSTEM_NAMES = Object.keys(FILES) as SystemName[];
 export function filesOf(system: SystemName): { input: string; withFile: string | undefined } {
   const [input, withFile] = FILES[system] as readonly [string, string?];
   return { input: join(FOLDER, input), withFile: withFile && join(FOLDER, withFile) };
+}
+
+/** Runs the command in this process. @param args after `user convert`. @throws what the command throws */
+export async function convert(...args: string[]): Promise<{ outcome: Outcome; findings: Finding[] }> {
+  const { values, positionals } = parseArguments(['user', 'convert', ...args]);
+  const { signal } = new AbortController();
+  const outcome = await convertUsers({
+    env: {},
+    words: positionals.slice(2),
+    values,
+    note: () => undefined,
+    stopped: () => signal,
+  });
+  return { outcome, findings: (outcome.result as { findings: Finding[] }).findings };
+}
+
+export interface Finding {
+  kind: string;
+  reason: string;
+  count: number;
+  places: string[];
 }
