@@ -50,7 +50,7 @@ const NAMES = {
 function prefixOf(text: string): string {
   const given = parametersOf(text);
   const find = (names: readonly string[]) =>
-    names.map((name) => given[name]).find((value) => value !== undefined);
+    names.map((name) => given[name]).find((value) => typeof value === 'string');
   const { algorithm, key, separator, rounds, memory } = Object.fromEntries(
     Object.entries(NAMES).map(([name, names]) => [name, find(names)]),
   ) as Partial<Record<keyof typeof NAMES, string>>;
@@ -65,7 +65,7 @@ function prefixOf(text: string): string {
 }
 
 /** The console shows `name: value` lines, the API answers with JSON. */
-function parametersOf(text: string): Partial<Record<string, string>> {
+function parametersOf(text: string): Readonly<Record<string, unknown>> {
   const object = parsedFields(text);
   const config =
     [object.signIn, object]
@@ -73,11 +73,15 @@ function parametersOf(text: string): Partial<Record<string, string>> {
       .map(({ hashConfig }) => hashConfig)
       .find(isObject) ?? object;
   if (Object.keys(config).length > 0)
-    return Object.fromEntries(Object.entries(config).map(([name, value]) => [name, String(value)]));
+    return Object.fromEntries(
+      Object.entries(config).map(([name, value]) => [
+        name,
+        typeof value === 'number' ? String(value) : value,
+      ]),
+    );
   return Object.fromEntries(
-    [...text.matchAll(/^\s*"?(\w+)"?\s*:\s*"?([^\s",]+)"?,?\s*$/gm)].map(([, name = '', value = '']) => [
-      name,
-      value,
-    ]),
+    [...text.matchAll(/^[ \t]*"?(\w+)"?[ \t]*:[ \t]*"?([^\s",]+)"?,?[ \t\r]*$/gm)].map(
+      ([, name = '', value = '']) => [name, value],
+    ),
   );
 }

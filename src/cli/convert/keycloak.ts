@@ -37,12 +37,8 @@ const OF_MASTER = /^(admin|create-realm)$/;
 
 function rolesOf(roles: unknown): unknown[] {
   if (!Array.isArray(roles)) return [];
-  const isOfMaster = roles.includes('default-roles-master');
-  const isOurs = (role: unknown) => {
-    const name = String(role);
-    return !BUILT_IN.test(name) && !(isOfMaster && OF_MASTER.test(name));
-  };
-  return roles.filter(isOurs);
+  const builtIn = roles.includes('default-roles-master') ? [BUILT_IN, OF_MASTER] : [BUILT_IN];
+  return roles.filter((role) => typeof role !== 'string' || !builtIn.some((pattern) => pattern.test(role)));
 }
 
 /** Credentials that log in instead of the password, or log in no more. */
