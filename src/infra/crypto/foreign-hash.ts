@@ -202,7 +202,7 @@ export const FORMATS: readonly Format[] = [
 ];
 
 /** Longer than any hash within the limits for salt and key. */
-const LONGEST_TEXT = 2048;
+export const LONGEST_TEXT = 2048;
 
 /**
  * Reads a hash of another system, in one of the formats of docs/importing.md that `translateHash` makes or leaves.

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { test } from 'tap';
 import {
@@ -10,20 +9,11 @@ import {
 import { trimmed } from '../../../src/infra/crypto/hashed-texts.ts';
 import { makePasswordHasher } from '../../../src/infra/crypto/password-hasher.ts';
 import { CHEAP } from './cheap-formats.ts';
+import { RECORDED } from './php-texts.ts';
 
 const hasher = makePasswordHasher({ logN: 4, r: 8, p: 1 }, 28 * 1024 ** 2);
 
 type Alteration = 'sent' | 'trimmed' | 'wordPress' | 'phpBB' | 'phpBB30';
-
-interface Recorded {
-  texts: Record<Alteration, string>[];
-  password: string;
-  hashes: Record<string, string>;
-}
-
-/** PHP 8.2.36 wrote it: the command is in php-texts.php. */
-const file = new URL('../../../../test/infra/crypto/php-texts.json', import.meta.url);
-const recorded = JSON.parse(readFileSync(file, 'utf8')) as Recorded;
 
 /** What the systems of a format hash, the usual one's first; the systems that alter nothing for all others. */
 const SYSTEMS: Record<string, readonly Alteration[]> = {
@@ -50,7 +40,7 @@ test('a format has the texts that PHP makes for its systems, the usual one first
     const hash = await hashOf('x');
     met.add(FORMATS.findIndex(({ pattern }) => pattern.test(hash)));
     const [usual = 'sent', ...others] = SYSTEMS[begins] ?? [];
-    for (const php of recorded.texts) {
+    for (const php of RECORDED.texts) {
       const texts = await textsOf(begins, php.sent);
       const shown = `${begins} of ${JSON.stringify(php.sent)}`;
       // phpBB normalises last, which php-texts.php cannot.
@@ -63,7 +53,7 @@ test('a format has the texts that PHP makes for its systems, the usual one first
     t.ok(composed.includes('p\u00e4ss'), `${begins}: a keyboard that decomposes`);
   }
   t.equal(met.size, FORMATS.length, 'every format has an example');
-  for (const { sent, trimmed: php } of recorded.texts) t.equal(trimmed(sent), php, JSON.stringify(sent));
+  for (const { sent, trimmed: php } of RECORDED.texts) t.equal(trimmed(sent), php, JSON.stringify(sent));
 });
 
 test('a hash of each format and each of its texts opens at that try alone', async (t) => {
@@ -81,7 +71,8 @@ test('a hash of each format and each of its texts opens at that try alone', asyn
 });
 
 test('hashes of PHP, as WordPress and phpBB make them, open within their tries', async (t) => {
-  const { password, hashes } = recorded;
+  const { password } = RECORDED;
+  const hashes: Record<string, string> = RECORDED.hashes;
   const tries = {
     'WordPress 6.8': 0,
     'bcrypt of the password': 0,

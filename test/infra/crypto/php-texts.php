@@ -1,6 +1,6 @@
 <?php
 // What WordPress and phpBB make of passwords, by PHP itself, and hashes of one by password_hash(). Recorded, because
-// nothing else here needs PHP: php test/infra/crypto/php-texts.php >test/infra/crypto/php-texts.json && npm run format
+// nothing else here needs PHP: php test/infra/crypto/php-texts.php >test/infra/crypto/php-texts.ts && npm run format
 // The sources that call these functions stand in src/infra/crypto/hashed-texts.ts.
 $passwords = [
   "correct horse", "it's a \"secret\"", "back\\slash", "it\\'s", "Tom & <Jerry>", "Tom &amp; Jerry", "&quot;",
@@ -12,7 +12,7 @@ $wordPress = fn($p) => trim(addslashes($p));
 $phpBB = fn($p) => htmlspecialchars($lines($p), ENT_COMPAT, 'UTF-8');
 $argon2 = ['memory_cost' => 64, 'time_cost' => 1, 'threads' => 1];
 $password = " it's \"Tom & Jerry\" \\o/ ";
-echo json_encode([
+echo "// php-texts.php has written this: see there.\n\nexport const RECORDED = ", json_encode([
   'php' => PHP_VERSION,
   // phpBB's NFC is left to the test: Debian's php-cli has no intl.
   'texts' => array_map(fn($p) => [
@@ -28,4 +28,4 @@ echo json_encode([
     'argon2id of phpBB' => password_hash($phpBB($password), PASSWORD_ARGON2ID, $argon2),
     'argon2i of phpBB' => password_hash($phpBB($password), PASSWORD_ARGON2I, $argon2),
   ],
-], JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES), "\n";
+], JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES), ";\n";

@@ -120,7 +120,6 @@ test('what other systems write is read to its end, or not at all', (t) => {
     '{SSHA}',
     '{SSHA}qZk+NkcGgWq6PiVxeFDCbJzQ2J0=',
     '{SSHA384}qZk+NkcGgWq6PiVxeFDCbJzQ2J0AAAAA',
-    '{ssha}qZk+NkcGgWq6PiVxeFDCbJzQ2J0AAAAA',
     '$P$9IQRaTwmfeRo7ud9Fh4E2PdI0S3r.L',
     '$wp$P$9IQRaTwmfeRo7ud9Fh4E2PdI0S3r.L0',
     'bcrypt_sha256$2b$04$LJ/MSOxR0Mr0CPsqQw69VOtcXKQXKBos2DH4BPraGYlgNv5JvjvI.',
