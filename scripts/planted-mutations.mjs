@@ -61,6 +61,12 @@ export const mutations = [
     ['a key of one byte opens', 'key.length >= SHORTEST_KEY && ', ''],
   ),
   ...inFile(
+    'infra/crypto/hashed-texts.ts',
+    ['infra/crypto/hashed-texts'],
+    ['WordPress hashes a quote without its slash', "password.replace(/['\"\\\\]/g, '\\\\$&')", 'password'],
+    ['phpBB hashes what it was sent', 'ENTITIES[character] ?? character', 'character'],
+  ),
+  ...inFile(
     'infra/issuers/check-assertion.ts',
     ['infra/issuers/check-assertion', 'http/auth/assertions'],
     [

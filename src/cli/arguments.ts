@@ -43,6 +43,12 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
   user list [--after N] [--limit N]   list accounts in the order of ids: at most --limit (100), above id --after (0)
   user create NAME --display-name TEXT --email ADDRESS [--roles A,B]
                                       create an account without a password; user reset lets its user set one
+  user convert --from SYSTEM IN [OUT] [--with FILE] [--drop-factors]
+                                      make what user import reads, a new file OUT or standard output, from the export
+                                      IN of keycloak, auth0, firebase, django, wordpress or supabase
+                                      FILE has firebase's hash parameters, or the hashes that Auth0's support sends
+                                      --drop-factors takes accounts whose second factor cannot come, which then open
+                                      by their password alone
   user import FILE                    add accounts from JSON lines in FILE, or - for standard input; run it again to
                                       continue where it stopped
   user export [FILE]                  write every account as JSON lines, with password hashes, to a new FILE or to
@@ -153,6 +159,7 @@ const COMMANDS = {
   'user show': { id: text },
   'user list': { after: { ...text, default: '0' }, limit: { ...text, default: '100' } },
   'user create': { 'display-name': text, email: text, roles: text },
+  'user convert': { from: text, with: text, 'drop-factors': flag },
   'user import': {},
   'user export': {},
   'client create': { may: text, audience: text, roles: text },

@@ -137,10 +137,8 @@ function knownOf(values: Values): Usage['known'] {
   return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined));
 }
 
-type Name = Exclude<
-  keyof Values,
-  'json' | 'help' | 'version' | 'force' | 'end-all' | 'keep-sessions' | 'yes' | 'again' | 'finish' | 'remove'
->;
+/** The options with text, which flags do not have. */
+type Name = { [Each in keyof Values]-?: boolean extends Values[Each] ? never : Each }[keyof Values];
 
 function number(values: Values, name: Name, least: number, most: number): number {
   const text = values[name] ?? '';

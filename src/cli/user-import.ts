@@ -1,8 +1,5 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { unlinkSync } from 'node:fs';
-import { open, type FileHandle } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { createHash, randomBytes } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { makeReadLine, type ParsedLine } from '../domain/users/import-line.ts';
 import type { SecretBox } from '../domain/factors/ports.ts';
@@ -21,6 +18,8 @@ import {
 import { accountSettings, nameHashing, openSecrets, reservedHashes } from './account-settings.ts';
 import { CommandError, type Command, type Facts } from './command.ts';
 import { withPostgres } from './database.ts';
+import { chunksOf, withFile } from './input-file.ts';
+import { isBlank, LONGEST_LINE, readLines, type Line } from './lines.ts';
 
 /** Lines per transaction. A signup with a name of one of them waits for it: some 50 ms. */
 const BATCH = 500;
@@ -46,9 +45,6 @@ interface Import {
   json: boolean;
 }
 
-/** For a copy of standard input: a container with a read-only file system often has only the second, 64 MB. */
-const COPY_FOLDERS = [tmpdir(), '/dev/shm'];
-
 /** `latchkey user import FILE`; `-` is standard input. */
 export const importUsers: Command = async ({ env, words: [path = ''], values: { json }, note }) => {
   const { newNames, cost, hashMemory } = accountSettings(env);
@@ -57,6 +53,7 @@ export const importUsers: Command = async ({ env, words: [path = ''], values: { 
     newNames,
     readHash: makeReadHash(cost, hashMemory),
     readTotpSecret: makeReadTotpSecret(secrets),
+    randomBytes,
     now: Date.now,
   });
   const hashing = nameHashing(env);
@@ -83,59 +80,6 @@ export const importUsers: Command = async ({ env, words: [path = ''], values: { 
     isWell: refused === 0,
   };
 };
-
-/** @throws CommandError if it cannot be read. */
-async function withFile(path: string, work: (file: FileHandle) => Promise<void>): Promise<void> {
-  let file: FileHandle;
-  try {
-    file = await (path === '-' ? copyOfStdin() : open(path));
-  } catch (error) {
-    if (error instanceof CommandError) throw error;
-    throw unreadable(path, (error as NodeJS.ErrnoException).code);
-  }
-  try {
-    // It is read twice, so a pipe does not do.
-    if (!(await file.stat()).isFile()) throw unreadable(path, 'not a regular file');
-    await work(file);
-  } finally {
-    await file.close();
-  }
-}
-
-function unreadable(path: string, reason = 'unknown'): CommandError {
-  return new CommandError(`${path} cannot be read (${reason})`);
-}
-
-/** A copy of standard input. It has no name, so nothing is left of it, however the command ends. @throws CommandError */
-async function copyOfStdin(): Promise<FileHandle> {
-  let code = 'unknown';
-  for (const folder of COPY_FOLDERS) {
-    let file: FileHandle | undefined;
-    try {
-      const path = join(folder, `latchkey-import-${randomUUID()}`);
-      file = await open(path, 'wx+', 0o600);
-      unlinkSync(path);
-    } catch (error) {
-      code = (error as NodeJS.ErrnoException).code ?? code;
-      continue;
-    }
-    try {
-      for await (const chunk of process.stdin) await file.appendFile(chunk as Buffer);
-      return file;
-    } catch (error) {
-      await file.close();
-      code = (error as NodeJS.ErrnoException).code ?? code;
-      break;
-    }
-  }
-  throw new CommandError(
-    `standard input cannot be copied to a temporary file (${code}): set TMPDIR to a folder with space for it`,
-  );
-}
-
-function chunksOf(file: FileHandle): AsyncIterable<Buffer> {
-  return file.createReadStream({ start: 0, autoClose: false });
-}
 
 async function hashOf(file: FileHandle): Promise<Buffer> {
   const hash = createHash('sha256');
@@ -210,11 +154,6 @@ async function handleBatch(begun: Import, lines: Line[], done: number): Promise<
   return Math.max(done, last);
 }
 
-/** Blank lines separate nothing, and count as nothing. */
-function isBlank({ bytes }: Line): boolean {
-  return bytes?.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d) ?? false;
-}
-
 function sort({ readLine }: Import, { number: line, bytes }: Line, batch: ImportBatch): void {
   const parsed: ParsedLine =
     bytes === null ? { ok: false, problem: `is longer than ${LONGEST_LINE} bytes` } : readLine(bytes);
@@ -264,40 +203,4 @@ export function makeProgressBar(isWanted: boolean, output: Output = process.stde
       write('');
     },
   };
-}
-
-/** A longer line is not kept in memory: no account needs more. */
-export const LONGEST_LINE = 16 * 1024;
-
-/** A line of a file. */
-interface Line {
-  /** From 1 on. */
-  number: number;
-  /** Without its end; null if it is longer than LONGEST_LINE. */
-  bytes: Uint8Array | null;
-}
-
-const NEWLINE = 0x0a;
-
-/** Splits a file into its lines. Reads the next chunk only when the lines of the one before are taken. */
-export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {
-  let number = 1;
-  /** The beginning of a line; null if it is too long already. */
-  let begun: Uint8Array | null = new Uint8Array();
-  for await (const chunk of chunks) {
-    let from = 0;
-    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, from)) {
-      yield { number, bytes: joined(begun, chunk.subarray(from, end)) };
-      number++;
-      begun = new Uint8Array();
-      from = end + 1;
-    }
-    begun = joined(begun, chunk.subarray(from));
-  }
-  if (begun === null || begun.length > 0) yield { number, bytes: begun };
-}
-
-function joined(begun: Uint8Array | null, more: Uint8Array): Uint8Array | null {
-  if (begun === null || begun.length + more.length > LONGEST_LINE) return null;
-  return Buffer.concat([begun, more]);
 }

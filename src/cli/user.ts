@@ -1,6 +1,7 @@
 import { type AccountKey, parseLoginName } from '../domain/identifiers.ts';
 import { UsageError } from './arguments.ts';
 import { CommandError, type Act, type Command } from './command.ts';
+import { convertUsers } from './convert/convert.ts';
 import { withPostgres } from './database.ts';
 import { deleteUser, disable, enable, setRoles, resetUser } from './user-changes.ts';
 import { createUser, listUsers, showUser } from './user-records.ts';
@@ -11,6 +12,7 @@ import { showTokens } from './user-tokens.ts';
 
 /** Subcommands that name no user, with how many words may follow them. */
 const GENERAL: Partial<Record<string, { words: [number, number]; run: Command }>> = {
+  convert: { words: [1, 2], run: convertUsers },
   create: { words: [1, 1], run: createUser },
   export: { words: [0, 1], run: exportUsers },
   import: { words: [1, 1], run: importUsers },

@@ -177,7 +177,7 @@ export function makeUseCases(parts: Parts) {
       ...deps,
       allowance: config.RATE_LIMIT_FACTOR,
       loginMaxAge: config.FACTOR_LOGIN_MAX_AGE,
-      issuer: new URL(config.ISSUER).host,
+      issuer: config.FACTOR_ISSUER,
     }),
     accountFactors: makeAccountFactors(deps),
     createAccount: makeCreateAccount({

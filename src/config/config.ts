@@ -19,6 +19,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export interface Config extends Values {
   production: boolean;
   DOCS_ENABLED: boolean;
+  FACTOR_ISSUER: string;
   LIMITED_TOKENS_ENABLED: boolean;
   /** The most memory that one hash may take, in bytes (`hashMemoryOf`). */
   hashMemory: number;
@@ -105,6 +106,7 @@ export function loadConfig(env: Environment = process.env, memoryLimit = availab
   return Object.freeze({
     ...config,
     ISSUER: issuer,
+    FACTOR_ISSUER: config.FACTOR_ISSUER ?? defaultFactorIssuer(issuer),
     hashMemory: hashMemoryOf(config),
     neededMemory: memoryOf(config).needed,
     DOCS_ENABLED: config.DOCS_ENABLED ?? !production,
@@ -123,6 +125,12 @@ export function loadConfig(env: Environment = process.env, memoryLimit = availab
 function defaultIssuer({ ISSUER, DATABASE_URL, PORT }: Values, env: Environment): string {
   const isOpen = isMissing(env, 'ISSUER') && DATABASE_URL === undefined && PORT !== 0;
   return isOpen ? `http://localhost:${PORT}` : ISSUER;
+}
+
+/** The host alone: a port says nothing to users, and its colon would end the name in their apps. So does IPv6's. */
+function defaultFactorIssuer(issuer: string): string {
+  const { hostname } = new URL(issuer);
+  return hostname.includes(':') ? 'Latchkey' : hostname;
 }
 
 function issuerWarnings(issuer: string, { PORT }: Values, env: Environment): string[] {

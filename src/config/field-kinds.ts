@@ -1,7 +1,8 @@
 import { isIPv6 } from 'node:net';
 import { z } from 'zod';
 import { LIMITED } from '../domain/audience.ts';
-import { parseUsername } from '../domain/identifiers.ts';
+import { lengthOf, parseUsername } from '../domain/identifiers.ts';
+import { holdsInvisible } from '../domain/users/visible.ts';
 import { holdsCertificates } from '../infra/tls/certificates.ts';
 import { listOf } from './networks.ts';
 import type { LoggedRequests, RequestGroup } from '../telemetry/request-lines.ts';
@@ -109,6 +110,13 @@ export function orIssue<Value extends object>(read: (text: string) => Value | st
     context.addIssue({ code: 'custom', message: value });
     return z.NEVER;
   };
+}
+
+/** FACTOR_ISSUER: the Key URI format of authenticator apps separates it from the username by a colon. */
+export function factorIssuer() {
+  const isOne = (text: string) =>
+    text.trim() !== '' && lengthOf(text) <= 64 && !text.includes(':') && !holdsInvisible(text);
+  return z.string().refine(isOne, 'must have 1 to 64 visible characters, without a colon');
 }
 
 /** PEM certificates, usually given as a file. @param name of the variable. */

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import {
   audience,
   certificates,
+  factorIssuer,
   type Description,
   type Field,
   field,
@@ -273,6 +274,12 @@ const ACCOUNT_FIELDS = {
     type: 'list of base64url (secret)',
     defaultText: 'none; generated in DATA_DIR for the embedded database',
     meaning: '32 bytes each: the first encrypts TOTP secrets, all decrypt. Without it none is added',
+  }),
+  /** Without it, the host of ISSUER (config.ts). */
+  FACTOR_ISSUER: field(factorIssuer().optional(), {
+    type: 'text, 1 to 64 characters without `:`',
+    defaultText: 'the host of `ISSUER`',
+    meaning: 'name that authenticator apps show; apps keep the one that they have scanned',
   }),
   FACTOR_LOGIN_MAX_AGE: integer(
     60,

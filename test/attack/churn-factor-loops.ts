@@ -1,7 +1,7 @@
 import { anAccount, call } from '../support/client.ts';
 import { aFactor, firstStep, logInWithFactor, secondStep } from '../support/factors.ts';
 import { confirmApp, FACTOR_PASSWORD, setUpApp } from '../support/own-factors.ts';
-import { elsewhere, FEW, inTurn, open, type Loop, type User } from './churn-loops.ts';
+import { elsewhere, FEW, inTurn, open, TIMES, type Loop, type User } from './churn-loops.ts';
 
 export const FACTOR_LOOPS: Loop[] = [
   {
@@ -24,17 +24,18 @@ export const FACTOR_LOOPS: Loop[] = [
     succeeds: 0,
     begin: async (user) => {
       const login_token = await aLoginToken(user);
-      return () => secondStep(user.target, { login_token, code: 'x' }, elsewhere());
+      return () => secondStep(user.target, { login_token, code: '000000' }, elsewhere());
     },
   },
   {
-    name: 'send text that is no recovery code',
+    name: 'send text that is no code',
     of: ['completeLogin'],
-    leaves: { 'text that is no recovery code': 1 },
+    leaves: { 'text that is no code': TIMES },
     succeeds: 0,
     begin: async (user) => {
       const login_token = await aLoginToken(user);
-      return (i) => secondStep(user.target, { login_token, recovery_code: 'x' }, fromSite(i));
+      return (i) =>
+        secondStep(user.target, { login_token, [i % 2 ? 'code' : 'recovery_code']: 'x' }, fromSite(i));
     },
   },
   {
@@ -48,7 +49,7 @@ export const FACTOR_LOOPS: Loop[] = [
         await call(target, 'POST /api/user/factors/totp', { token, payload: FACTOR_PASSWORD, headers });
         return call(target, 'POST /api/user/factors/totp/confirm', {
           token,
-          payload: { code: 'x' },
+          payload: { code: '000000' },
           headers,
         });
       }),

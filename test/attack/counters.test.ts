@@ -57,7 +57,7 @@ const byNewPasswords: Attack = {
       await call(target, 'POST /api/user/password', { token, payload, headers: from() });
       password = payload.new_password;
       const login_token = await firstStep(target, owner.username, { password, headers: from() });
-      await repeatedly(() => secondStep(target, { login_token, code: 'wrong!' }, from()));
+      await repeatedly(() => secondStep(target, { login_token, code: '000000' }, from()));
     };
   },
 };
@@ -69,7 +69,7 @@ const bySetUps: Attack = {
     const { access_token: token } = (await anOwner(target)).pair;
     return async () => {
       await setUpApp(target, token);
-      await repeatedly(() => confirmApp(target, token, 'wrong!'));
+      await repeatedly(() => confirmApp(target, token, '000000'));
     };
   },
 };
@@ -132,7 +132,7 @@ const ATTACKS: Record<SlotLimit, Attack> = {
         repeatedly(() =>
           secondStep(
             target,
-            { login_token, code: 'wrong!' },
+            { login_token, code: '000000' },
             { ...from(), authorization: `Bearer ${sessions[i]}` },
           ),
         );

@@ -93,10 +93,11 @@ test('factors rekey leaves what it cannot read, and says so', async (t) => {
 test('user import takes the secrets of authenticator apps, and refuses what is none by its line', async (t) => {
   const target = await buildTestApp(t, { env: { FACTOR_KEYS: OLD, HASH_MEMORY: '21' } });
   const { databaseUrl: DATABASE_URL } = target;
-  const secret = randomBytes(16);
+  // The shortest, as older libraries make it.
+  const secret = randomBytes(10);
   const spelled = toBase32(secret).toLowerCase().replace(/.{4}/g, '$& ');
   const bad = [
-    toBase32(randomBytes(15)),
+    toBase32(randomBytes(9)),
     'a'.repeat(30) + '1',
     'ä'.repeat(30),
     '',

@@ -20,7 +20,8 @@ import { testDatabase, withClient } from '../support/postgres.ts';
 import { sql } from '../support/sql.ts';
 import { until } from '../support/until.ts';
 import { cheapHashes, usersFile, type UserLine } from '../support/users-file.ts';
-import { makeProgressBar, LONGEST_LINE, readLines } from '../../src/cli/user-import.ts';
+import { LONGEST_LINE, readLines } from '../../src/cli/lines.ts';
+import { makeProgressBar } from '../../src/cli/user-import.ts';
 
 const { bcrypt, argon2 } = await cheapHashes();
 const CLI = new URL('../../src/cli.js', import.meta.url).pathname;
@@ -86,6 +87,24 @@ test('user import adds accounts with all their fields', async (t) => {
   ]);
 });
 
+test('users without a username get one each, and log in by their addresses', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const lines = ['a', 'b'].map((each) =>
+    JSON.stringify({ email: `${each}@example.com`, password_hash: bcrypt }),
+  );
+  const { code, stderr } = await latchkey(['user', 'import', usersFile(t, lines)], { DATABASE_URL });
+  t.equal(code, 0, stderr);
+  const rows = await sql<{ username: string; name: string }>(
+    DATABASE_URL,
+    'SELECT username, name FROM users',
+  );
+  for (const { username, name } of rows) {
+    t.match(username, /^user-[a-z2-7]{12}$/);
+    t.equal(name, username);
+  }
+  t.equal(new Set(rows.map(({ username }) => username)).size, 2);
+});
+
 test('refused lines are listed with their numbers, and the rest is imported', async (t) => {
   const { url: DATABASE_URL } = await testDatabase(t);
   await sql(
@@ -96,7 +115,7 @@ test('refused lines are listed with their numbers, and the rest is imported', as
   );
   const lines: [UserLine | string | Buffer, RegExp | null][] = [
     [aLine('first'), null],
-    [aLine('TAKEN'), /^username is taken/],
+    [aLine('TAKEN'), /^username is taken, .*, but may be left out$/],
     [aLine('x', { email: 'OLD@example.com' }), /^email is taken/],
     [aLine('first', { email: 'other@example.com' }), /^username is taken, .* or an earlier line/],
     [aLine('y', { email: 'First@example.com' }), /^email is taken/],

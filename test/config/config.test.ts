@@ -236,6 +236,26 @@ test('with the embedded default the issuer follows the port; otherwise a mismatc
   t.end();
 });
 
+test('FACTOR_ISSUER is the host of ISSUER, without what ends it in a label', (t) => {
+  const hosts = {
+    'https://auth.example.com': 'auth.example.com',
+    'https://auth.example.com:8443': 'auth.example.com',
+    'https://example.com/auth/v1': 'example.com',
+    'https://xn--bcher-kva.example': 'xn--bcher-kva.example',
+    'https://192.0.2.7:8443': '192.0.2.7',
+    'https://[2001:db8::7]:8443': 'Latchkey',
+  };
+  for (const [ISSUER, name] of Object.entries(hosts))
+    t.equal(loadConfig({ ISSUER }, GIB).FACTOR_ISSUER, name, ISSUER);
+  t.equal(loadConfig({ PORT: '3001' }, GIB).FACTOR_ISSUER, 'localhost', 'also by the default');
+  for (const FACTOR_ISSUER of ['Ada & Co', 'x'.repeat(64), '\u{1d400}'.repeat(64)])
+    t.equal(loadConfig({ FACTOR_ISSUER }, GIB).FACTOR_ISSUER, FACTOR_ISSUER);
+  const message = 'must have 1 to 64 visible characters, without a colon';
+  for (const FACTOR_ISSUER of ['a:b', 'a\nb', 'x'.repeat(65), 'a\u200bb', ' \u3000x:'])
+    t.strictSame(problemsOf({ FACTOR_ISSUER }), [`FACTOR_ISSUER ${message}`]);
+  t.end();
+});
+
 test('NODE_ENV is one of three words', (t) => {
   for (const value of ['development', 'test']) t.equal(loadConfig({ NODE_ENV: value }, GIB).NODE_ENV, value);
   t.equal(loadConfig({ NODE_ENV: '' }, GIB).NODE_ENV, 'development');

@@ -135,7 +135,7 @@ async function askForCode(target: TestApp, note: (body: string) => void): Promis
   });
   note(asked.body);
   for (const login_token of [loginTokenOf(asked), 'x'])
-    note((await secondStep(target, { login_token, code: 'x' })).body);
+    note((await secondStep(target, { login_token, code: '000000' })).body);
 }
 
 /** As production without FACTOR_KEYS (domain/factors/own-factors). */

@@ -14,7 +14,7 @@ import type { OwnAccount } from '../users/ports.ts';
 import { isWrongCode } from './code-limits.ts';
 import type { FactorCaller, FactorList, FactorStore, SecretBox, TotpRecord } from './ports.ts';
 import { hashRecoveryCode, newRecoveryCodes } from './recovery-codes.ts';
-import { otpauthUri, SECRET_BYTES, stepOf, toBase32 } from './totp.ts';
+import { otpauthUri, readCode, SECRET_BYTES, stepOf, toBase32 } from './totp.ts';
 
 interface OwnFactorsPorts {
   factors: Pick<FactorStore, 'list' | 'setUp' | 'findUnconfirmed' | 'confirm' | 'replaceCodes' | 'remove'>;
@@ -25,7 +25,7 @@ interface OwnFactorsPorts {
   allowance: Allowance | null;
   /** FACTOR_LOGIN_MAX_AGE in seconds. */
   loginMaxAge: number;
-  /** What apps show beside the codes: the host of ISSUER. */
+  /** FACTOR_ISSUER. */
   issuer: string;
   randomBytes: RandomBytes;
   clock: Clock;
@@ -126,21 +126,25 @@ export function makeOwnFactors(ports: OwnFactorsPorts) {
     /**
      * Confirms the TOTP that the caller's session has set up, in place of the earlier one.
      * @returns recovery codes, to be shown once, with the account's first factor; else null.
-     * @throws AuthError also `invalid_second_factor`, if there is nothing to confirm too
+     * @param text the code, as the user has typed it.
+     * @throws AuthError also `invalid_second_factor`, if there is nothing to confirm too; `validation_failed` for what is no
+     * code, which counts as no try
      */
     async confirmTotp(
       caller: Caller,
-      code: string,
+      text: string,
       source: CodeSource,
     ): Promise<{ id: number; recoveryCodes: string[] | null }> {
       const key = proven(caller);
       const { userId, tokenId: by } = key;
+      const code = readCode(text);
+      if (!code.ok) throw new AuthError('validation_failed', { errors: [fieldError('/code', code)] });
       const totp = await factors.findUnconfirmed(key);
       if (!totp) throw new AuthError('invalid_second_factor');
       const { codes, codeHashes } = newCodes();
       const { isFirst } = await limitCodes(key, totp, source, async () => {
         const at = clock.now();
-        const step = stepOf(secrets.open(userId, totp.sealed), code, at);
+        const step = stepOf(secrets.open(userId, totp.sealed), code.value, at);
         const confirmed =
           step === null ? null : await factors.confirm(key, { factorId: totp.id, step, at, codeHashes });
         if (confirmed) return confirmed;

@@ -1,12 +1,10 @@
 import { hash } from 'node:crypto';
 import type { RandomBytes } from '../passwords/one-time-token.ts';
-import { fromBase32, toBase32 } from './totp.ts';
+import { fromBase32, plainCode, toBase32 } from './totp.ts';
 
 const COUNT = 10;
 /** 120 bits, which are 24 characters of base32. */
 const BYTES = 15;
-/** Room for any way to write one. */
-const MAX_LENGTH = 128;
 
 /** New recovery codes, in groups of four characters. */
 export function newRecoveryCodes(randomBytes: RandomBytes): string[] {
@@ -15,10 +13,11 @@ export function newRecoveryCodes(randomBytes: RandomBytes): string[] {
 
 /**
  * The hash under which a code is stored. One round of SHA-256: 120 random bits cannot be guessed.
- * @param code case, spaces and hyphens do not count.
+ * @param code as its owner types or copies it: case and what `plainCode` drops do not count.
  * @returns null if it does not have the form of a code.
  */
 export function hashRecoveryCode(code: string): Buffer | null {
-  const bytes = code.length > MAX_LENGTH ? null : fromBase32(code);
+  const plain = plainCode(code);
+  const bytes = plain === null ? null : fromBase32(plain);
   return bytes?.length === BYTES ? hash('sha256', bytes, 'buffer') : null;
 }

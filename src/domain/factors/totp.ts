@@ -1,4 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { refuse, type Parsed } from '../identifiers.ts';
 
 // RFC 6238 with the values that every authenticator app takes: SHA-1, 6 digits, 30 seconds.
 
@@ -33,6 +34,38 @@ export function stepOf(secret: Uint8Array, code: string, now: number): number | 
   return matching.at(-1) ?? null;
 }
 
+/** White space, dashes (and the minus sign), and what has no shape: controls, marks of direction, joiners, selectors. */
+const SEPARATORS = /[\p{White_Space}\p{Pd}\u2212\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
+const DECIMAL = /^\p{Nd}$/u;
+
+/** Room for any way to write a code of either kind. */
+const LONGEST_CODE = 128;
+
+/**
+ * A code as its owner types or copies it: separators and the script of its digits do not count.
+ * @returns null if it is longer than anybody writes one.
+ */
+export function plainCode(text: string): string | null {
+  if (text.length > LONGEST_CODE) return null;
+  return text.replace(SEPARATORS, '').replace(/\p{Nd}/gu, (digit) => String(valueOf(digit)));
+}
+
+/** Unicode encodes the decimal digits of each script in a row, zero first, and some rows follow each other. */
+function valueOf(digit: string): number {
+  const point = digit.codePointAt(0) ?? 0;
+  let before = point - 1;
+  while (DECIMAL.test(String.fromCodePoint(before))) before--;
+  return (point - before - 1) % 10;
+}
+
+/** Reads the code of an app. */
+export function readCode(text: string): Parsed {
+  const code = plainCode(text);
+  return code !== null && /^\d{6}$/.test(code)
+    ? { ok: true, value: code }
+    : refuse({ code: 'format', message: `must be the ${DIGITS} digits that the app shows` });
+}
+
 /** RFC 4648, section 6, without padding: what apps show and take. */
 export function toBase32(bytes: Uint8Array): string {
   let bits = '';
@@ -51,9 +84,13 @@ export function fromBase32(text: string): Buffer | null {
   return Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
 }
 
-/** What an authenticator app reads from a QR code. @param issuer shown beside the codes; the host of ISSUER. */
+/**
+ * What an authenticator app reads from a QR code, in the Key URI format. It separates the two parts of the label by a
+ * colon, so neither may hold one.
+ * @param issuer FACTOR_ISSUER, which apps show beside the codes.
+ */
 export function otpauthUri(secret: Uint8Array, issuer: string, username: string): string {
-  const label = `${encodeURIComponent(issuer)}:${encodeURIComponent(username)}`;
+  const label = `${encodeURIComponent(issuer)}:${encodeURIComponent(username.replaceAll(':', '.'))}`;
   const query = `secret=${toBase32(secret)}&issuer=${encodeURIComponent(issuer)}`;
   return `otpauth://totp/${label}?${query}&algorithm=SHA1&digits=${DIGITS}&period=${STEP / 1000}`;
 }

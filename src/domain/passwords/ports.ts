@@ -10,8 +10,8 @@ export interface PasswordHasher {
   /**
    * Compares a password with a stored hash: one of `hash`, or the text of another system's.
    * @param password as it was sent, or normalised.
-   * @param earlier how many tries at the account were wrong lately. With another system's hash, each try compares one
-   * Unicode form of the password: as it was sent, in NFC, in NFKC, and so on in turn.
+   * @param earlier how many tries at the account were wrong lately. With another system's hash, each try compares one of
+   * the texts that the system may have made of the password, in turn.
    * @throws Error if the parameters of the stored hash exceed the limits.
    */
   verify(hash: Uint8Array, password: string, earlier?: number): Promise<boolean>;

@@ -6,8 +6,8 @@ import type { LimitCode } from '../factors/code-limits.ts';
 import { LOGIN_TOKEN_TTL, type LoginTokens, type PasswordProof } from '../factors/login-token.ts';
 import type { FactorStore, SecondStepAccount, SecretBox } from '../factors/ports.ts';
 import { hashRecoveryCode } from '../factors/recovery-codes.ts';
-import { stepOf } from '../factors/totp.ts';
-import { collectFields } from '../identifiers.ts';
+import { readCode, stepOf } from '../factors/totp.ts';
+import { fieldError, refuse, type Parsed } from '../identifiers.ts';
 import type { Guess, GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
 import type { SecondStep } from '../second-step.ts';
 import type { FactorProof } from '../tokens/ports.ts';
@@ -28,7 +28,7 @@ interface CompleteLoginPorts {
 
 export interface CompleteLoginRequest {
   loginToken: string;
-  /** Any text: what has not the form of a code is a wrong one. */
+  /** As the user has typed it. */
   given: { method: SecondStep; code: string };
   device: string;
   /** Keyed hash of address and User-Agent. */
@@ -45,16 +45,13 @@ export interface CompleteLoginRequest {
 export function makeCompleteLogin(ports: CompleteLoginPorts) {
   return async function completeLogin(request: CompleteLoginRequest): Promise<SessionGrant> {
     const { origin, from } = request;
-    const { method, code } = request.given;
-    const { values, errors } = collectFields({ device: parseDevice(request.device) });
-    if (errors.length > 0) throw new AuthError('validation_failed', { errors });
+    const { device, proof } = parseRequest(request);
     const password = readToken(ports, request.loginToken);
     const account = await findAccount(ports, password);
     const open = (factor: FactorProof | null) =>
-      openProven(ports, { ...request, device: values.device }, { password, factor }, account);
-    if (method === 'totp')
-      return ports.limitCode({ account, origin, from }, async () => open(totpProof(ports, account, code)));
-    const factor = recoveryProof(code);
+      openProven(ports, { ...request, device }, { password, factor }, account);
+    if (typeof proof === 'string')
+      return ports.limitCode({ account, origin, from }, async () => open(totpProof(ports, account, proof)));
     // Recovery codes count as resets of a password do, for the network alone: nobody guesses 120 bits, and an owner whose
     // codes a stranger has used up gets in with one.
     const guess: Guess = {
@@ -62,15 +59,41 @@ export function makeCompleteLogin(ports: CompleteLoginPorts) {
       account: null,
       origin,
       from,
-      failure: () => ({ event: 'factor.refused', userId: account.userId, method }),
-      // What cannot be one takes no slot: 100 bad texts would keep a whole network from its recovery codes.
-      ...(!factor && { takesNoSlot: true }),
+      failure: () => ({ event: 'factor.refused', userId: account.userId, method: 'recovery_code' }),
     };
-    return ports.limitGuess(guess, () => open(factor));
+    // The commit that uses the code up decides whether the account has it.
+    return ports.limitGuess(guess, () => open({ type: 'recovery_code', codeHash: proof }));
   };
 }
 
 export type CompleteLogin = ReturnType<typeof makeCompleteLogin>;
+
+/**
+ * What has not the form of a code is no guess: it takes no slot and leaves no audit event, or 100 bad texts would keep a
+ * whole network from its recovery codes.
+ * @returns the code of an app, or a recovery code's hash.
+ * @throws AuthError `validation_failed`
+ */
+function parseRequest({ device, given: { method, code } }: CompleteLoginRequest): {
+  device: string;
+  proof: string | Buffer;
+} {
+  const name = parseDevice(device);
+  const proof = method === 'totp' ? readCode(code) : readRecoveryCode(code);
+  const errors = [
+    ...(name.ok ? [] : [fieldError('/device', name)]),
+    ...(proof.ok ? [] : [fieldError(method === 'totp' ? '/code' : '/recovery_code', proof)]),
+  ];
+  if (!name.ok || !proof.ok) throw new AuthError('validation_failed', { errors });
+  return { device: name.value, proof: proof.value };
+}
+
+function readRecoveryCode(text: string): Parsed<Buffer> {
+  const codeHash = hashRecoveryCode(text);
+  return codeHash
+    ? { ok: true, value: codeHash }
+    : refuse({ code: 'format', message: 'must be a recovery code, of 24 letters and digits' });
+}
 
 /** @throws AuthError `invalid_login_token`; `unavailable` if it is too old by a clock that is not trusted */
 function readToken({ loginTokens, clock }: CompleteLoginPorts, token: string): PasswordProof {
@@ -131,10 +154,4 @@ function totpProof(
   const step = stepOf(secrets.open(userId, totp.sealed), code, clock.now());
   // Stryker disable next-line ConditionalExpression: null is not greater than any step either
   return step !== null && step > totp.lastStep ? { type: 'totp', factorId: totp.id, step } : null;
-}
-
-/** The commit that uses the code up decides whether the account has it. */
-function recoveryProof(code: string): FactorProof | null {
-  const codeHash = hashRecoveryCode(code);
-  return codeHash && { type: 'recovery_code', codeHash };
 }

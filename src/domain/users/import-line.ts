@@ -1,6 +1,8 @@
+import { toBase32 } from '../factors/totp.ts';
 import { parseExternalId, refuse, type Parsed } from '../identifiers.ts';
-import type { NewNames } from './new-names.ts';
+import type { RandomBytes } from '../passwords/one-time-token.ts';
 import { parseRoles } from '../roles.ts';
+import type { NewNames } from './new-names.ts';
 
 /** What is stored for a password that another system hashed, or that we did. */
 export interface NewHash {
@@ -31,11 +33,14 @@ export type ParsedLine = { ok: true; user: ImportedUser } | { ok: false; problem
 /** What a reader makes of a field; the message of a refusal follows the field's name. */
 export type ReadField<Value> = { ok: true; value: Value } | { ok: false; message: string };
 
-/** Of every field: what a line calls it, and what reads it. A line that lacks the field gives `undefined`. */
+/**
+ * Of every field: what a line calls it, and what reads it. A line that lacks the field gives `undefined`. A reader also
+ * gets what the fields before its own have become.
+ */
 type Readers = {
   [Field in keyof ImportedUser]: readonly [
     name: string,
-    read: (raw: unknown) => ReadField<ImportedUser[Field]>,
+    read: (raw: unknown, before: Partial<ImportedUser>) => ReadField<ImportedUser[Field]>,
   ];
 };
 
@@ -43,6 +48,7 @@ interface LinePorts {
   newNames: NewNames;
   readHash: (value: unknown) => ReadField<NewHash>;
   readTotpSecret: (value: unknown) => ReadField<Uint8Array | null>;
+  randomBytes: RandomBytes;
   /** Milliseconds since 1970. */
   now: () => number;
 }
@@ -52,18 +58,28 @@ export function makeReadLine({
   newNames,
   readHash,
   readTotpSecret,
+  randomBytes,
   now,
 }: LinePorts): (line: Uint8Array) => ParsedLine {
   const utf8 = new TextDecoder('utf-8', { fatal: true });
   const readers: Readers = {
-    username: ['username', ofText(newNames.username)],
-    name: ['name', ofText(newNames.name)],
+    username: [
+      'username',
+      (raw) => {
+        if (isMissing(raw)) return { ok: true, value: randomUsername(randomBytes) };
+        const username = ofText(newNames.username)(raw);
+        return username.ok ? username : { ok: false, message: `${username.message}${MAY_BE_LEFT_OUT}` };
+      },
+    ],
+    // A refused username refuses the line, so its text does not matter then.
+    name: [
+      'name',
+      (raw, { username = '' }) =>
+        isMissing(raw) ? { ok: true, value: username } : ofText(newNames.name)(raw),
+    ],
     email: ['email', ofText(newNames.email)],
     hash: ['password_hash', readHash],
-    externalId: [
-      'external_id',
-      (raw) => (raw === undefined || raw === null ? NONE : ofText(parseExternalId)(raw)),
-    ],
+    externalId: ['external_id', (raw) => (isMissing(raw) ? NONE : ofText(parseExternalId)(raw))],
     createdAt: ['created_at', (raw) => (raw === undefined ? NONE : parseCreatedAt(raw, now()))],
     roles: ['roles', (raw) => parseRoles(raw ?? [])],
     disabled: ['disabled', parseFlag],
@@ -81,7 +97,7 @@ export function makeReadLine({
       keyof ImportedUser,
       Readers[keyof ImportedUser],
     ][]) {
-      const result = read(object[name]);
+      const result = read(object[name], user as Partial<ImportedUser>);
       if (result.ok) user[field] = result.value;
       else problems.push(`${name} ${result.message}`);
     }
@@ -112,6 +128,19 @@ function fromJson(text: string): Record<string, unknown> | null {
 }
 
 const NONE = { ok: true, value: null } as const;
+
+/** Sources write `null` for what they lack. */
+function isMissing(raw: unknown): raw is null | undefined {
+  return raw === undefined || raw === null;
+}
+
+/** Behind the problem of a username: whoever cannot have the one of the other system logs in by address. */
+export const MAY_BE_LEFT_OUT = ', but may be left out';
+
+/** 60 bits: two of a million such names are equal in one of two million imports. */
+function randomUsername(randomBytes: RandomBytes): string {
+  return `user-${toBase32(randomBytes(8)).slice(0, 12).toLowerCase()}`;
+}
 
 function ofText(parse: (raw: string) => Parsed): (raw: unknown) => Parsed {
   return (raw) => {

@@ -35,16 +35,16 @@ const schema = operation({
       }),
       code: Type.Optional(
         Type.String({
-          description: 'The code that the authenticator app shows; instead of `recovery_code`',
+          description:
+            'The six digits that the authenticator app shows; instead of `recovery_code`. Spaces, dashes and the script of the digits make no difference',
           writeOnly: true,
-          shown: { pattern: '^[0-9]{6}$' },
           examples: ['287082'],
         }),
       ),
       recovery_code: Type.Optional(
         Type.String({
           description:
-            'One of the recovery codes; instead of `code`. Case, spaces and hyphens make no difference',
+            'One of the recovery codes; instead of `code`. Case, spaces and dashes make no difference',
           writeOnly: true,
           examples: ['MFRG-GZDF-MZTW-Q2LK-NNWG-2ZLB'],
         }),

@@ -50,8 +50,8 @@ const confirmSchema = operation({
   refuses: [...PROVEN_REFUSES, 'invalid_second_factor'],
   body: closedBody('TotpConfirmation', {
     code: Type.String({
-      description: 'What the app shows now',
-      shown: { pattern: '^[0-9]{6}$' },
+      description:
+        'The six digits that the app shows now. Spaces, dashes and the script of the digits make no difference',
       writeOnly: true,
       examples: ['287082'],
     }),

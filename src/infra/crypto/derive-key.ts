@@ -1,7 +1,13 @@
 import { createCipheriv, createHash, createHmac, pbkdf2, scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { BCRYPT_LENGTH, memoryOfRecipe, type BcryptInput, type Recipe } from './foreign-hash.ts';
+import {
+  BCRYPT_LENGTH,
+  memoryOfRecipe,
+  phpassBlocks,
+  type BcryptInput,
+  type Recipe,
+} from './foreign-hash.ts';
 
 const pbkdf2Async = promisify(pbkdf2);
 const scryptAsync = promisify<string, Uint8Array, number, object, Buffer>(scrypt);
@@ -12,13 +18,21 @@ export interface WorkerTask {
   password: Uint8Array;
   /** Bytes. */
   length: number;
+  /** Of MD5, to compute in each round of phpass besides. */
+  moreBlocks: number;
 }
 
 /**
  * Computes the key of a password, off the event loop. Always called through the bulkhead.
  * @param length of the key, in bytes.
+ * @param blocks of MD5 that a round of phpass computes at least (`mostPhpassBlocks`).
  */
-export async function deriveKey(recipe: Recipe, password: string, length: number): Promise<Uint8Array> {
+export async function deriveKey(
+  recipe: Recipe,
+  password: string,
+  length: number,
+  blocks: number,
+): Promise<Uint8Array> {
   switch (recipe.kind) {
     case 'pbkdf2':
       return pbkdf2Async(password, recipe.salt, recipe.iterations, length, recipe.digest);
@@ -37,10 +51,12 @@ export async function deriveKey(recipe: Recipe, password: string, length: number
     case 'salted':
       return createHash(recipe.digest).update(password).update(recipe.salt).digest().subarray(0, length);
     case 'bcrypt':
-      return inWorker({ recipe, password: bcryptInput(recipe.input, password), length });
+      return inWorker({ recipe, password: bcryptInput(recipe.input, password), length, moreBlocks: 0 });
     case 'argon2':
-    case 'phpass':
-      return inWorker({ recipe, password: Buffer.from(password), length });
+    case 'phpass': {
+      const text = Buffer.from(password);
+      return inWorker({ recipe, password: text, length, moreBlocks: blocks - phpassBlocks(text.length) });
+    }
   }
 }
 

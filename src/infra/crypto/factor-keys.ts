@@ -65,8 +65,11 @@ export function makeSecretBox(keys: readonly FactorKey[]): SecretBox {
   };
 }
 
-/** RFC 4226, section 4, demands as much. */
-export const LEAST_SECRET_BITS = 128;
+/**
+ * RFC 4226, section 4, demands 128, but libraries such as otplib made 80 (16 characters of base32) for years. Refusing
+ * those would part their owners from an app that works, and nobody searches 80 bits for a code of 20.
+ */
+export const LEAST_SECRET_BITS = 80;
 /** A longer key of HMAC-SHA-1 is one of 160 bits in effect. */
 const MOST_SECRET_BITS = 512;
 

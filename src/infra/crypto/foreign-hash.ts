@@ -1,6 +1,14 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import type { HashCost } from '../../domain/passwords/ports.ts';
+import {
+  phpassTexts,
+  phpBBTexts,
+  plainOrPhpBBTexts,
+  plainTexts,
+  wordPressTexts,
+  type Texts,
+} from './hashed-texts.ts';
 import { hashMemory, isScryptCost } from './scrypt-hasher.ts';
 
 /** What a password hash of another system was computed with. */
@@ -21,8 +29,11 @@ export type BcryptInput = 'password' | 'sha256' | 'wordpress';
 export type Argon2 = 'argon2id' | 'argon2i' | 'argon2d';
 export type Digest = 'sha1' | 'sha256' | 'sha512';
 
-/** A password hash of another system: `key` is what the recipe makes of the password. */
-export type ForeignHash = Recipe & { key: Uint8Array };
+/** `key` is what the recipe makes of the password, or of what the other system made of it. */
+type Computed = Recipe & { key: Uint8Array };
+
+/** A password hash of another system. */
+export type ForeignHash = Computed & { texts: Texts };
 
 const DIGEST_BYTES: Readonly<Record<Digest, number>> = { sha1: 20, sha256: 32, sha512: 64 };
 
@@ -50,7 +61,7 @@ const MAX_PHPASS_ROUNDS = 20;
 const MAX_PBKDF2_WORK = 10_000_000;
 const MAX_P = 16;
 
-type Read = (parts: string[]) => ForeignHash | null;
+type Read = (parts: string[]) => Computed | null;
 
 const BASE64 = '[A-Za-z0-9+/]+';
 /** With `.` for `+`: passlib's. */
@@ -83,14 +94,31 @@ const readBcrypt =
     key: fromBcrypt64(key),
   });
 
-/** The formats, by what a whole hash looks like. */
-const FORMATS: readonly [RegExp, Read][] = [
+/** phpass's portable hashes. */
+const PHPASS = '\\$([./A-Za-z0-9])([./A-Za-z0-9]{8})([./A-Za-z0-9]{22})';
+
+const readPhpass: Read = ([rounds = '', salt = '', key = '']) => ({
+  kind: 'phpass',
+  rounds: PHPASS64.indexOf(rounds),
+  salt: Buffer.from(salt),
+  key: fromPhpass64(key),
+});
+
+interface Format {
+  /** What a whole hash looks like. */
+  pattern: RegExp;
+  read: Read;
+  /** Of every system that writes this format, the usual one's first. */
+  texts: Texts;
+}
+
+export const FORMATS: readonly Format[] = [
   // The PHC string format, as argon2's reference implementation and every library of it writes it.
-  [whole(ARGON2), readArgon2],
-  [whole(`argon2${ARGON2}`), readArgon2],
-  [
-    whole(`\\$scrypt\\$ln=(${NUMBER}),r=(${NUMBER}),p=(${NUMBER})\\$(${BASE64})\\$(${BASE64})`),
-    ([logN, r, p, salt = '', key = '']) => ({
+  { pattern: whole(ARGON2), read: readArgon2, texts: plainOrPhpBBTexts },
+  { pattern: whole(`argon2${ARGON2}`), read: readArgon2, texts: plainTexts },
+  {
+    pattern: whole(`\\$scrypt\\$ln=(${NUMBER}),r=(${NUMBER}),p=(${NUMBER})\\$(${BASE64})\\$(${BASE64})`),
+    read: ([logN, r, p, salt = '', key = '']) => ({
       kind: 'scrypt',
       logN: Number(logN),
       r: Number(r),
@@ -98,34 +126,37 @@ const FORMATS: readonly [RegExp, Read][] = [
       salt: fromBase64(salt),
       key: fromBase64(key),
     }),
-  ],
-  [whole(BCRYPT), readBcrypt('password')],
-  [whole(`bcrypt_sha256\\$${BCRYPT}`), readBcrypt('sha256')],
-  [whole(`\\$wp${BCRYPT}`), readBcrypt('wordpress')],
+    texts: plainTexts,
+  },
+  { pattern: whole(BCRYPT), read: readBcrypt('password'), texts: plainOrPhpBBTexts },
+  { pattern: whole(`bcrypt_sha256\\$${BCRYPT}`), read: readBcrypt('sha256'), texts: plainTexts },
+  { pattern: whole(`\\$wp${BCRYPT}`), read: readBcrypt('wordpress'), texts: wordPressTexts },
   // passlib, without a suffix for SHA-1.
-  [
-    whole(`\\$pbkdf2(?:-(sha256|sha512))?\\$(${NUMBER})\\$(${DOTTED})\\$(${DOTTED})`),
-    ([digest = 'sha1', iterations, salt = '', key = '']) => ({
+  {
+    pattern: whole(`\\$pbkdf2(?:-(sha256|sha512))?\\$(${NUMBER})\\$(${DOTTED})\\$(${DOTTED})`),
+    read: ([digest = 'sha1', iterations, salt = '', key = '']) => ({
       kind: 'pbkdf2',
       digest: digest as Digest,
       iterations: Number(iterations),
       salt: fromBase64(salt.replaceAll('.', '+')),
       key: fromBase64(key.replaceAll('.', '+')),
     }),
-  ],
-  [
-    whole(`pbkdf2_sha256\\$(${NUMBER})\\$(${TEXT})\\$(${PADDED})`),
-    ([iterations, salt = '', key = '']) => ({
+    texts: plainTexts,
+  },
+  {
+    pattern: whole(`pbkdf2_sha256\\$(${NUMBER})\\$(${TEXT})\\$(${PADDED})`),
+    read: ([iterations, salt = '', key = '']) => ({
       kind: 'pbkdf2',
       digest: 'sha256',
       iterations: Number(iterations),
       salt: Buffer.from(salt),
       key: fromBase64(key),
     }),
-  ],
-  [
-    whole(`scrypt\\$(${NUMBER})\\$(${TEXT})\\$(${NUMBER})\\$(${NUMBER})\\$(${PADDED})`),
-    ([n, salt = '', r, p, key = '']) => {
+    texts: plainTexts,
+  },
+  {
+    pattern: whole(`scrypt\\$(${NUMBER})\\$(${TEXT})\\$(${NUMBER})\\$(${NUMBER})\\$(${PADDED})`),
+    read: ([n, salt = '', r, p, key = '']) => {
       const logN = Math.log2(Number(n));
       if (!Number.isInteger(logN)) return null;
       return {
@@ -137,33 +168,27 @@ const FORMATS: readonly [RegExp, Read][] = [
         key: fromBase64(key),
       };
     },
-  ],
-  // phpass's portable hashes.
-  [
-    whole('\\$[PH]\\$([./A-Za-z0-9])([./A-Za-z0-9]{8})([./A-Za-z0-9]{22})'),
-    ([rounds = '', salt = '', key = '']) => ({
-      kind: 'phpass',
-      rounds: PHPASS64.indexOf(rounds),
-      salt: Buffer.from(salt),
-      key: fromPhpass64(key),
-    }),
-  ],
+    texts: plainTexts,
+  },
+  { pattern: whole(`\\$P${PHPASS}`), read: readPhpass, texts: phpassTexts },
+  { pattern: whole(`\\$H${PHPASS}`), read: readPhpass, texts: phpBBTexts },
   // LDAP's userPassword.
-  [
-    whole(`\\{SSHA(256|512)?\\}(${PADDED})`),
-    ([size = '1', text = '']) => {
+  {
+    pattern: whole(`\\{SSHA(256|512)?\\}(${PADDED})`),
+    read: ([size = '1', text = '']) => {
       const digest = `sha${size}` as Digest;
       const bytes = fromBase64(text);
       const length = DIGEST_BYTES[digest];
       return { kind: 'salted', digest, salt: bytes.subarray(length), key: bytes.subarray(0, length) };
     },
-  ],
+    texts: plainTexts,
+  },
   // Firebase's, in the text form of Supabase.
-  [
-    whole(
+  {
+    pattern: whole(
       `\\$fbscrypt\\$v=1,n=(${NUMBER}),r=(${NUMBER}),p=(${NUMBER})(?:,ss=(${PADDED}))?,sk=(${PADDED})\\$(${PADDED})\\$(${PADDED})`,
     ),
-    ([logN, r, p, separator = '', signerKey = '', salt = '', key = '']) => ({
+    read: ([logN, r, p, separator = '', signerKey = '', salt = '', key = '']) => ({
       kind: 'scrypt',
       logN: Number(logN),
       r: Number(r),
@@ -172,11 +197,12 @@ const FORMATS: readonly [RegExp, Read][] = [
       signerKey: fromBase64(signerKey),
       key: fromBase64(key),
     }),
-  ],
+    texts: plainTexts,
+  },
 ];
 
 /** Longer than any hash within the limits for salt and key. */
-const LONGEST_TEXT = 2048;
+export const LONGEST_TEXT = 2048;
 
 /**
  * Reads a hash of another system, in one of the formats of docs/importing.md that `translateHash` makes or leaves.
@@ -184,21 +210,39 @@ const LONGEST_TEXT = 2048;
  */
 export function parseForeignHash(text: string): ForeignHash | null {
   if (text.length > LONGEST_TEXT) return null;
-  for (const [format, read] of FORMATS) {
-    const parts = format.exec(text);
+  for (const { pattern, read, texts } of FORMATS) {
+    const parts = pattern.exec(text);
     const hash = parts && read(parts.slice(1));
-    if (hash) return hasUsualLengths(hash) ? hash : null;
+    if (hash) return hasUsualLengths(hash) ? { ...hash, texts } : null;
   }
   return null;
 }
 
-function hasUsualLengths(hash: ForeignHash): boolean {
+function hasUsualLengths(hash: Computed): boolean {
   const { kind, salt, key } = hash;
   const shortestSalt = kind === 'argon2' ? 8 : 1;
   // The key is as long as what was encrypted.
   if (kind === 'scrypt' && hash.signerKey && hash.signerKey.length !== key.length) return false;
   if (salt.length < shortestSalt || salt.length > LONGEST_SALT) return false;
   return key.length >= SHORTEST_KEY && key.length <= LONGEST_KEY;
+}
+
+/**
+ * Each round of phpass digests the text again, so its time grows with the text. Other hashes digest it once.
+ * @param length of the text, in bytes.
+ */
+export function phpassBlocks(length: number): number {
+  const [stateBytes, paddingBytes, blockBytes] = [16, 9, 64];
+  return Math.ceil((stateBytes + length + paddingBytes) / blockBytes);
+}
+
+/**
+ * Blocks of the longest text that phpass gets for a password. Every failed login computes as many in each round, or its
+ * time would tell a password of quotes at an account of WordPress from the same one elsewhere.
+ */
+export function mostPhpassBlocks(password: string): number {
+  const texts = [password, ...phpassTexts(password), ...phpBBTexts(password)];
+  return phpassBlocks(Math.max(...texts.map((text) => Buffer.byteLength(text))));
 }
 
 /** A thread takes 20 MiB besides: two of `imitate('bcrypt 12', 'x')` raise `VmHWM` from 45 to 85 MiB. */
@@ -226,7 +270,7 @@ export function memoryOfRecipe(recipe: Recipe): number {
  * @param maxMemory bytes.
  * @returns null if it is within the limits.
  */
-export function limitProblem(hash: ForeignHash, maxMemory: number): string | null {
+export function limitProblem(hash: Computed, maxMemory: number): string | null {
   if (hash.kind === 'scrypt' && !isScryptCost(hash)) return 'has parameters that scrypt does not take';
   const memory = memoryOfRecipe(hash);
   if (memory > maxMemory)
@@ -234,7 +278,7 @@ export function limitProblem(hash: ForeignHash, maxMemory: number): string | nul
   return isSlow(hash) ? 'has a cost that would take a login many seconds' : null;
 }
 
-function isSlow(hash: ForeignHash): boolean {
+function isSlow(hash: Computed): boolean {
   switch (hash.kind) {
     case 'argon2':
       // Each lane needs 8 KiB.
@@ -253,7 +297,7 @@ function isSlow(hash: ForeignHash): boolean {
 }
 
 /** PBKDF2 repeats its iterations for each block of the key. */
-function workOf({ digest, iterations, key }: Extract<ForeignHash, { kind: 'pbkdf2' }>): number {
+function workOf({ digest, iterations, key }: Extract<Computed, { kind: 'pbkdf2' }>): number {
   return iterations * Math.ceil(key.length / DIGEST_BYTES[digest]);
 }
 

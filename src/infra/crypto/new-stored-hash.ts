@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { NewHash, ReadField } from '../../domain/users/import-line.ts';
 import { costOfForeign, limitProblem, parseForeignHash } from './foreign-hash.ts';
+import { nearestProblem } from './nearest-hash.ts';
 import { translateHash } from './translate-hash.ts';
 import {
   hashThatNothingOpens,
@@ -47,7 +48,7 @@ export function makeReadHash(cost: ScryptCost, maxMemory: number): (value: unkno
       return bad(
         typeof value === 'object'
           ? 'is not a PBKDF2 or argon2 password of Keycloak'
-          : 'has none of the formats that can be imported',
+          : nearestProblem(typeof value === 'string' ? value : ''),
       );
     const problem = limitProblem(foreign, maxMemory);
     if (problem) return bad(problem);

@@ -5,6 +5,7 @@ import { deriveKey } from './derive-key.ts';
 import {
   costOfForeign,
   limitProblem,
+  mostPhpassBlocks,
   opensForOthers,
   parseForeignHash,
   type Argon2,
@@ -12,6 +13,7 @@ import {
   type ForeignHash,
   type Recipe,
 } from './foreign-hash.ts';
+import { trimmed } from './hashed-texts.ts';
 import { hashMemory, isOwnHash, makeScryptHasher, type ScryptCost } from './scrypt-hasher.ts';
 
 /** Bytes: one block of each digest. PBKDF2 does all its iterations again for each further block. */
@@ -39,9 +41,12 @@ export function makePasswordHasher(cost: ScryptCost, maxMemory = hashMemory(cost
       const foreign = readForeign(stored);
       const problem = foreign ? limitProblem(foreign, maxMemory) : 'has no known format';
       if (!foreign || problem) throw new Error(`a stored password hash ${problem}`);
-      const forms = formsOf(password);
-      const form = forms[earlier % forms.length] ?? password;
-      return timingSafeEqual(await deriveKey(foreign, form, foreign.key.length), foreign.key);
+      // A thread takes no function.
+      const { texts, ...hash } = foreign;
+      const all = texts(password);
+      const text = all[earlier % all.length] ?? password;
+      const key = await deriveKey(hash, text, hash.key.length, mostPhpassBlocks(password));
+      return timingSafeEqual(key, hash.key);
     },
 
     costOf,
@@ -49,22 +54,25 @@ export function makePasswordHasher(cost: ScryptCost, maxMemory = hashMemory(cost
 
     async imitate(wanted, password) {
       const recipe = recipeOf(wanted);
-      if (recipe) await deriveKey(recipe, password, IMITATED_LENGTH);
+      if (recipe) await deriveKey(recipe, password, IMITATED_LENGTH, mostPhpassBlocks(password));
       else await own.imitate(wanted, password);
     },
 
     isOutdated(stored, password) {
+      if (isOwnHash(stored)) return own.isOutdated(stored);
       const foreign = readForeign(stored);
-      if (foreign && formsOf(password).some((form) => opensForOthers(foreign, Buffer.from(form))))
-        return false;
-      return !isOwnHash(stored) || own.isOutdated(stored);
+      return foreign === null || !isSharedBy(foreign, password);
     },
   };
 }
 
-/** What the other system may have hashed, without repeats: what its client sent, or a normal form of it. */
-function formsOf(password: string): string[] {
-  return [...new Set([password, password.normalize('NFC'), password.normalize('NFKC')])];
+/** Whether another password that the owner may use opens the hash too, and one of ours would refuse it. */
+function isSharedBy(foreign: ForeignHash, password: string): boolean {
+  const texts = foreign.texts(password);
+  if (texts.some((text) => opensForOthers(foreign, Buffer.from(text)))) return true;
+  // The space around the password is lost where the system trims, so its owner may leave it out next time.
+  const bare = trimmed(password);
+  return bare !== password && foreign.texts(bare).some((text) => texts.includes(text));
 }
 
 function readForeign(stored: Uint8Array): ForeignHash | null {

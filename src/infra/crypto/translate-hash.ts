@@ -1,34 +1,125 @@
+import { LONGEST_TEXT } from './foreign-hash.ts';
+
 /**
- * Turns the hashes of some systems into the text by which another system stores the same: then one format has one
- * reader, and replicas of 1.0.0 can check it too.
+ * Turns the hashes of some systems into the text by which another system stores the same, in one of its spellings: then
+ * one format has one reader, and older replicas can check it too.
  * @param value text, or Keycloak's object.
  * @returns null if it is neither; other text as it is.
  */
 export function translateHash(value: unknown): string | null {
   if (typeof value === 'object' && value !== null) return fromKeycloak(value);
   if (typeof value !== 'string') return null;
-  const [, djangoBcrypt] = /^bcrypt\$(\$2.*)$/.exec(value) ?? [];
-  if (djangoBcrypt !== undefined) return djangoBcrypt;
-  const [, encoder, encoded = ''] = SPRING.exec(value) ?? [];
-  if (encoder !== undefined) return fromSpring(encoder, encoded);
-  return ASP_NET.test(value) ? fromAspNet(Buffer.from(value, 'base64')) : value;
+  if (value.length > LONGEST_TEXT) return value;
+  const text = unwrapped(value);
+  const [, encoder, encoded = ''] = SPRING.exec(text) ?? [];
+  if (encoder !== undefined) return fromSpring(encoder.toLowerCase(), encoded);
+  if (!ASP_NET.test(text)) return spelled(text);
+  const base64 = respell(text, PADDED);
+  return base64 === null ? null : fromAspNet(Buffer.from(base64, 'base64'));
 }
 
-/** What Spring's `PasswordEncoderFactories` writes. */
-const SPRING = /^\{(argon2|bcrypt|pbkdf2|scrypt)(?:@SpringSecurity_v5_8)?\}(.*)$/;
+/** Schemes that stand before a whole hash of bcrypt or argon2: those of LDAP, Dovecot, Spring and Django. */
+const WRAPPED = [
+  /^bcrypt\$(\$2.*)$/i,
+  /^\{(?:crypt|blf-crypt|bcrypt)(?:@SpringSecurity_v5_8)?\}(\$2.*)$/i,
+  /^\{argon2(?:id|i|d)?(?:@SpringSecurity_v5_8)?\}(\$argon2.*)$/i,
+];
+
+function unwrapped(text: string): string {
+  for (const pattern of WRAPPED) {
+    const [, hash] = pattern.exec(text) ?? [];
+    if (hash !== undefined) return hash;
+  }
+  return text;
+}
+
+/** How base64 is spelled in a format: with or without padding, and with `.` for `+`. */
+interface Spelling {
+  isPadded: boolean;
+  plus: '+' | '.';
+}
+
+const PADDED: Spelling = { isPadded: true, plus: '+' };
+const BARE: Spelling = { isPadded: false, plus: '+' };
+const DOTTED: Spelling = { isPadded: false, plus: '.' };
+
+const LAST_FIELD = /[^$]*$/;
+const LAST_TWO_FIELDS = /(?<=\$)[^$]*(?=(?:\$[^$]*)?$)/g;
+/** And the values of salt separator and signer key. */
+const FIREBASE_FIELDS = /(?<=,s[sk]=)[^,$]*|(?<=\$)[^$]*(?=(?:\$[^$]*)?$)/g;
+
+/** How a format begins, and where it holds base64. bcrypt and phpass have alphabets of their own. */
+const SCHEMES: readonly [scheme: string, spelling?: Spelling, fields?: RegExp][] = [
+  ['$argon2id$', BARE, LAST_TWO_FIELDS],
+  ['$argon2i$', BARE, LAST_TWO_FIELDS],
+  ['$argon2d$', BARE, LAST_TWO_FIELDS],
+  ['argon2$argon2id$', BARE, LAST_TWO_FIELDS],
+  ['argon2$argon2i$', BARE, LAST_TWO_FIELDS],
+  ['argon2$argon2d$', BARE, LAST_TWO_FIELDS],
+  ['$scrypt$', BARE, LAST_TWO_FIELDS],
+  ['$pbkdf2$', DOTTED, LAST_TWO_FIELDS],
+  ['$pbkdf2-sha256$', DOTTED, LAST_TWO_FIELDS],
+  ['$pbkdf2-sha512$', DOTTED, LAST_TWO_FIELDS],
+  ['pbkdf2_sha256$', PADDED, LAST_FIELD],
+  ['scrypt$', PADDED, LAST_FIELD],
+  ['$fbscrypt$', PADDED, FIREBASE_FIELDS],
+  ['{SSHA}', PADDED, LAST_FIELD],
+  ['{SSHA256}', PADDED, LAST_FIELD],
+  ['{SSHA512}', PADDED, LAST_FIELD],
+  ['$2a$'],
+  ['$2b$'],
+  ['$2y$'],
+  ['$wp$2y$'],
+  ['bcrypt_sha256$$2b$'],
+  ['$P$'],
+  ['$H$'],
+];
+
+/** @returns the text in the spelling that its format's reader knows; null if a field is no base64, or cut off. */
+function spelled(text: string): string | null {
+  const found = SCHEMES.find(([each]) => text.slice(0, each.length).toLowerCase() === each.toLowerCase());
+  if (!found) return text;
+  const [scheme, spelling, fields] = found;
+  const rest = text.slice(scheme.length);
+  if (!spelling || !fields) return scheme + rest;
+  let isWhole = true;
+  const respelled = rest.replace(fields, (field) => {
+    // An expression that may match nothing also does so at the end.
+    const base64 = field === '' ? '' : respell(field, spelling);
+    isWhole &&= base64 !== null;
+    return base64 ?? field;
+  });
+  return isWhole ? scheme + respelled : null;
+}
+
+/**
+ * @param base64 in the standard alphabet, in that for URLs, or in the format's own.
+ * @returns null if it mixes them, or ends within a byte as what was cut off does.
+ */
+function respell(base64: string, { isPadded, plus }: Spelling): string | null {
+  const digits = base64.replace(/(?<!=)={1,2}$/, '');
+  const alphabets = [/^[A-Za-z0-9+/]+$/, /^[A-Za-z0-9_-]+$/, ...(plus === '.' ? [/^[A-Za-z0-9./]+$/] : [])];
+  if (!alphabets.some((alphabet) => alphabet.test(digits))) return null;
+  const standard = digits.replaceAll('-', '+').replaceAll('_', '/').replaceAll('.', '+');
+  const padded = Buffer.from(standard, 'base64').toString('base64');
+  const bare = padded.replace(/=+$/, '');
+  return bare === standard ? (isPadded ? padded : bare).replaceAll('+', plus) : null;
+}
+
+/** What Spring's `PasswordEncoderFactories` writes, but for bcrypt and argon2. */
+const SPRING = /^\{(pbkdf2|scrypt)(?:@SpringSecurity_v5_8)?\}(.*)$/i;
 
 function fromSpring(encoder: string, encoded: string): string | null {
-  if (encoder === 'scrypt') return fromSpringScrypt(encoded);
-  return encoder === 'pbkdf2' ? fromSpringPbkdf2(encoded) : encoded;
+  return encoder === 'scrypt' ? fromSpringScrypt(encoded) : fromSpringPbkdf2(encoded);
 }
 
 /** The first part holds the logarithm of N, then r and p in a byte each. */
 function fromSpringScrypt(encoded: string): string | null {
-  const parts = /^\$([0-9a-f]{5,6})\$([A-Za-z0-9+/]+)={0,2}\$([A-Za-z0-9+/]+)={0,2}$/.exec(encoded);
+  const parts = /^\$([0-9a-f]{5,6})\$([^$]+)\$([^$]+)$/.exec(encoded);
   if (!parts) return null;
   const [, parameters = '', salt = '', key = ''] = parts;
   const value = parseInt(parameters, 16);
-  return `$scrypt$ln=${value >> 16},r=${(value >> 8) & 0xff},p=${value & 0xff}$${salt}$${key}`;
+  return spelled(`$scrypt$ln=${value >> 16},r=${(value >> 8) & 0xff},p=${value & 0xff}$${salt}$${key}`);
 }
 
 /** Salt and key without parameters, which are the defaults of one of two versions. The key has 32 bytes. */
@@ -47,7 +138,7 @@ function fromSpringPbkdf2(encoded: string): string | null {
 }
 
 /** Version 3, whose first byte is 1. The digest that follows is below 3. */
-const ASP_NET = /^AQAAAA[A-Za-z0-9+/]+={0,2}$/;
+const ASP_NET = /^AQAAAA[A-Za-z0-9+/_-]+={0,2}$/;
 
 const ASP_NET_FORMATS = ['$pbkdf2', '$pbkdf2-sha256', '$pbkdf2-sha512'];
 
@@ -119,8 +210,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 /** @returns base64 without padding. */
 function base64Of(value: unknown): string | null {
-  if (typeof value !== 'string' || !/^[A-Za-z0-9+/]+={0,2}$/.test(value)) return null;
-  return value.replace(/=+$/, '');
+  return typeof value === 'string' ? respell(value, BARE) : null;
 }
 
 function dotted(base64: string): string {

@@ -3,7 +3,7 @@ import { TOTP_NAME } from '../../domain/factors/factor.ts';
 import { canonicalAddress, storedAddress, type StoredAddress } from '../../domain/address.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import { UNIQUE_FIELDS, type UniqueField } from '../../domain/users/taken.ts';
-import type { ImportedUser } from '../../domain/users/import-line.ts';
+import { MAY_BE_LEFT_OUT, type ImportedUser } from '../../domain/users/import-line.ts';
 import { Prisma, type PrismaClient, type User as UserRow } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';
 import { findHeld, lockSpellings, type ReservedHashes } from './names.ts';
@@ -165,7 +165,8 @@ function withoutRepeats(lines: UserLine[], taken: Map<number, string>): UserLine
   });
 }
 
-const RESERVED = 'username or email is reserved: an account that had it was deleted not long ago';
+const RESERVED =
+  'username or email is reserved: an account that had it was deleted not long ago. A username may be left out';
 
 /** @returns the lines with a reserved name. */
 async function findReservedLines(
@@ -183,7 +184,7 @@ async function findReservedLines(
 }
 
 const TAKEN_TEXTS: Record<UniqueField, string> = {
-  username: 'username is taken, or looks like one that is, by an account or an earlier line',
+  username: `username is taken, or looks like one that is, by an account or an earlier line${MAY_BE_LEFT_OUT}`,
   email: 'email is taken, by an account or an earlier line',
   external_id: 'external_id is taken, by an account or an earlier line',
 };

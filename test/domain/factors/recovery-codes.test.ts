@@ -11,12 +11,21 @@ test('ten codes of 120 bits, in groups of four', (t) => {
   t.end();
 });
 
-test('case, spaces and hyphens do not count, and everything else does', (t) => {
+test('case, separators and scripts of digits do not count, and everything else does', (t) => {
   const [code = ''] = newRecoveryCodes(randomBytes);
   const hash = hashRecoveryCode(code);
   t.equal(hash?.length, 32);
   const plain = code.replaceAll('-', '');
-  for (const same of [code.toLowerCase(), plain, ` ${code.replaceAll('-', ' ')} `])
+  const inArabic = code.replace(/\d/g, (digit) => String.fromCodePoint(0x660 + Number(digit)));
+  const dashed = code.replaceAll('-', '\u2013');
+  for (const same of [
+    code.toLowerCase(),
+    plain,
+    ` ${code.replaceAll('-', ' ')} `,
+    inArabic,
+    dashed,
+    `\ufeff${code}\n`,
+  ])
     t.strictSame(hashRecoveryCode(same), hash);
   t.strictSame(hashRecoveryCode(code.padEnd(128)), hash);
   t.equal(hashRecoveryCode(code.padEnd(129)), null, 'nobody writes it at such length');

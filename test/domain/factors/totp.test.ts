@@ -1,5 +1,13 @@
+import fc from 'fast-check';
 import { test } from 'tap';
-import { codeOf, fromBase32, otpauthUri, stepOf, toBase32 } from '../../../src/domain/factors/totp.ts';
+import {
+  codeOf,
+  fromBase32,
+  otpauthUri,
+  readCode,
+  stepOf,
+  toBase32,
+} from '../../../src/domain/factors/totp.ts';
 
 const SECRET = Buffer.from('12345678901234567890');
 
@@ -55,11 +63,118 @@ test('base32 is that of RFC 4648, section 10, without padding, and is read as pe
   t.end();
 });
 
+/** What people type or paste between the digits of a code, by its name in Unicode. */
+const SEPARATORS = {
+  space: ' ',
+  'no-break space': '\u00a0',
+  'narrow no-break space': '\u202f',
+  'ideographic space': '\u3000',
+  tab: '\t',
+  'line break': '\r\n',
+  hyphen: '-',
+  'non-breaking hyphen': '\u2011',
+  'en dash': '\u2013',
+  'em dash': '\u2014',
+  'fullwidth hyphen': '\uff0d',
+  'minus sign': '\u2212',
+  'zero width space': '\u200b',
+  'byte order mark': '\ufeff',
+  'left-to-right mark': '\u200e',
+  'soft hyphen': '\u00ad',
+  'word joiner': '\u2060',
+  'variation selector': '\ufe0f',
+  NUL: '\0',
+};
+
+/** Every system of decimal digits that Node knows: ten of one block each. */
+const DIGITS = Intl.supportedValuesOf('numberingSystem')
+  .map((numberingSystem) =>
+    Array.from({ length: 10 }, (_, n) => new Intl.NumberFormat('en', { numberingSystem }).format(n)),
+  )
+  .filter((digits) => digits.every((digit) => /^\p{Nd}$/u.test(digit)));
+
+test('a code is read without what separates its digits', (t) => {
+  for (const [name, separator] of Object.entries(SEPARATORS))
+    for (const typed of [
+      `287${separator}082`,
+      `${separator}287082${separator}`,
+      [...'287082'].join(separator),
+    ])
+      t.strictSame(readCode(typed), { ok: true, value: '287082' }, name);
+  t.strictSame(readCode('287082'.padEnd(128)), { ok: true, value: '287082' });
+  t.end();
+});
+
+test('a code is read in the digits of every script, and of several in one', (t) => {
+  t.ok(DIGITS.length > 50, `${DIGITS.length} scripts`);
+  for (const digits of DIGITS)
+    for (const code of ['012345', '678901'])
+      t.strictSame(readCode(code.replace(/\d/g, (digit) => digits[Number(digit)] ?? '')), {
+        ok: true,
+        value: code,
+      });
+  t.strictSame(readCode('\u0662\u0968\uff17082'), { ok: true, value: '227082' });
+  t.end();
+});
+
+test('what is no code of six digits is refused as such', (t) => {
+  const none = [
+    '',
+    ' ',
+    '28708',
+    '2870820',
+    '28708200',
+    '\u00b2\u2088\u2466082',
+    '28708x',
+    '287.082',
+    '+287082',
+    '1e5000',
+  ];
+  for (const text of [
+    ...none,
+    '287082'.padEnd(129),
+    '1'.repeat(10_000),
+    '\ud835'.repeat(6),
+    'MFRG-GZDF-MZTW-Q2LK-NNWG-2ZLB',
+  ])
+    t.match(
+      readCode(text),
+      { ok: false, code: 'format', message: 'must be the 6 digits that the app shows' },
+      text,
+    );
+  t.end();
+});
+
 test('an app gets the secret, and whose it is', (t) => {
-  const uri = otpauthUri(SECRET, 'auth.example.com:8443', 'zoë & co');
+  const uri = otpauthUri(SECRET, 'Example & Co', 'zoë:100%');
   t.equal(
     uri,
-    'otpauth://totp/auth.example.com%3A8443:zo%C3%AB%20%26%20co?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=auth.example.com%3A8443&algorithm=SHA1&digits=6&period=30',
+    'otpauth://totp/Example%20%26%20Co:zo%C3%AB.100%25?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=Example%20%26%20Co&algorithm=SHA1&digits=6&period=30',
+  );
+  t.end();
+});
+
+test('the URI has the Key URI format, and the phone reads it back, for every name', (t) => {
+  const issuers = fc
+    .string({ unit: 'grapheme', minLength: 1, maxLength: 64 })
+    .filter((text) => !text.includes(':'));
+  const usernames = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 64 });
+  // https://github.com/google/google-authenticator/wiki/Key-Uri-Format: neither part of the label holds a colon.
+  const part = "(?:[A-Za-z0-9_.!~*'()-]|%(?!3A)[0-9A-F]{2})+";
+  const grammar = new RegExp(
+    `^otpauth://totp/${part}:${part}\\?secret=[A-Z2-7]{32}&issuer=${part}&algorithm=SHA1&digits=6&period=30$`,
+  );
+  fc.assert(
+    fc.property(issuers, usernames, (issuer, username) => {
+      const uri = otpauthUri(SECRET, issuer, username);
+      t.match(uri, grammar);
+      const [, labelled = '', account = ''] = /^otpauth:\/\/totp\/([^:]+):([^?]+)/.exec(uri) ?? [];
+      return (
+        decodeURIComponent(labelled) === issuer &&
+        decodeURIComponent(account) === username.replaceAll(':', '.') &&
+        new URL(uri).searchParams.get('issuer') === issuer
+      );
+    }),
   );
   t.end();
 });

@@ -56,7 +56,7 @@ function aService({ account = {}, password = {}, fault }: Given = {}) {
       return limits.limitCode(guess, check);
     },
     limitGuess: (guess, check) => {
-      if (!guess.takesNoSlot) done.push(['recovery code', guess]);
+      done.push(['recovery code', guess]);
       return limits.limitGuess(guess, check);
     },
     clock,
@@ -114,23 +114,47 @@ test('a recovery code counts for the network alone, and its use is on record', a
 test('a wrong code and a used one open nothing', async (t) => {
   const wrong: [code: string, account?: Partial<SecondStepAccount>][] = [
     [codeOf(SECRET, 1)],
-    ['1'],
-    ['x'],
     [codeOf(SECRET, aService().step - 1)],
     [codeOf(SECRET, aService().step), { totp: null }],
   ];
   for (const [code, account] of wrong) {
     const { events, done, attempt } = aService(account && { account });
     await t.rejects(attempt(code), { code: 'invalid_second_factor' });
-    // What cannot be a recovery code takes no slot of the network.
-    t.equal(done.length, code === 'x' ? 0 : 1, 'tried within a limit, and no session');
-    t.match(events, [
-      { event: 'factor.refused', userId: 7, method: code === 'x' ? 'recovery_code' : 'totp' },
-    ]);
+    t.equal(done.length, 1, 'tried within a limit, and no session');
+    t.match(events, [{ event: 'factor.refused', userId: 7, method: 'totp' }]);
   }
   const late = aService({ fault: new AuthError('invalid_second_factor') });
   await t.rejects(late.attempt(CODE), { code: 'invalid_second_factor' });
   t.strictSame(late.events, [{ event: 'factor.refused', userId: 7, method: 'recovery_code' }]);
+});
+
+test('what has not the form of a code is no guess: the token is not read, and nothing counts', async (t) => {
+  const { events, done, attempt } = aService();
+  const refusals: [method: 'totp' | 'recovery_code', text: string, path: string, message: RegExp][] = [
+    ['totp', '12345', '/code', /^must be the 6 digits that the app shows$/],
+    ['totp', CODE, '/code', /6 digits/],
+    ['recovery_code', '123456', '/recovery_code', /^must be a recovery code, of 24 letters and digits$/],
+    ['recovery_code', '', '/recovery_code', /24 letters/],
+  ];
+  for (const [method, code, path, message] of refusals)
+    await t.rejects(
+      attempt(code, { given: { method, code }, loginToken: 'other' }),
+      { code: 'validation_failed', errors: [{ path, code: 'format', message }] },
+      code,
+    );
+  await t.rejects(
+    attempt('1', { device: '' }),
+    { code: 'validation_failed', errors: [{ path: '/device' }, { path: '/code' }] },
+    'with what is wrong besides',
+  );
+  t.strictSame([done, events], [[], []]);
+});
+
+test('a code is read as it is typed', async (t) => {
+  const { step, done, attempt } = aService();
+  const typed = codeOf(SECRET, step).replace(/^(...)/, '$1 ');
+  t.match(await attempt(typed), { tokenId: 11 });
+  t.match(done[1], { factor: { type: 'totp', step } });
 });
 
 test('a login token is void after what voids the password', async (t) => {

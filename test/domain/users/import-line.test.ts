@@ -13,11 +13,12 @@ const readLine = makeReadLine({
       : { ok: false, message: 'is not a hash' },
   readTotpSecret: (value) =>
     value === 'short' ? { ok: false, message: 'is too short' } : { ok: true, value: null },
+  randomBytes: (size) => Buffer.alloc(size, 0xa7),
   now: () => NOW,
 });
 const read = (line: unknown) => readLine(Buffer.from(typeof line === 'string' ? line : JSON.stringify(line)));
 
-test('a line has the four fields, and the optional ones their defaults', (t) => {
+test('a line has its fields, and the optional ones their defaults', (t) => {
   t.strictSame(read(GOOD), {
     ok: true,
     user: {
@@ -56,14 +57,37 @@ test('a line has the four fields, and the optional ones their defaults', (t) => 
   t.end();
 });
 
+test('a user whom the other system gave no username gets a random one, which stands for a missing name too', (t) => {
+  const random = 'user-u6t2pj5hu6t2';
+  const bare = { email: GOOD.email, password_hash: GOOD.password_hash };
+  t.match(read(bare), { ok: true, user: { username: random, name: random } });
+  t.match(read({ ...bare, username: null, name: null }), {
+    ok: true,
+    user: { username: random, name: random },
+  });
+  t.match(read({ ...bare, name: 'Ada L.' }), { ok: true, user: { username: random, name: 'Ada L.' } });
+  t.match(read({ ...bare, username: 'ADA' }), { ok: true, user: { username: 'ada', name: 'ada' } });
+  t.match(read({ ...bare, username: '' }), {
+    ok: false,
+    problem: 'username must not be blank, but may be left out',
+  });
+  t.end();
+});
+
 test('every problem of a line is named by its field, without a value', (t) => {
   const problems: [unknown, RegExp][] = [
-    [{}, /^username is required; name is required; email is required; password_hash is not a hash$/],
-    [{ ...GOOD, username: 5 }, /^username must be a string$/],
+    [{}, /^email is required; password_hash is not a hash$/],
+    [{ ...GOOD, username: 5 }, /^username must be a string, but may be left out$/],
     [{ ...GOOD, username: 'a d a' }, /^username must not hold whitespace/],
-    [{ ...GOOD, username: 'admin' }, /^username must not be, or look like, a reserved name$/],
-    [{ ...GOOD, username: 'p\u0430y' }, /^username must not mix letters of several scripts$/],
-    [{ ...GOOD, username: '\ud800' }, /^username must be well-formed Unicode$/],
+    [
+      { ...GOOD, username: 'admin' },
+      /^username must not be, or look like, a reserved name, but may be left out$/,
+    ],
+    [
+      { ...GOOD, username: 'p\u0430y' },
+      /^username must not mix letters of several scripts, but may be left out$/,
+    ],
+    [{ ...GOOD, username: '\ud800' }, /^username must be well-formed Unicode, but may be left out$/],
     [{ ...GOOD, name: ' ' }, /^name must not be blank$/],
     [{ ...GOOD, name: 'x'.repeat(129) }, /^name must have at most 128 characters$/],
     [{ ...GOOD, email: 'secret' }, /^email must be an e-mail address$/],

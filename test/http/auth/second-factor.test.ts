@@ -166,7 +166,7 @@ onAStore('second factor', async (t, env) => {
     const { username, factor } = await anOwner(target);
     const login_token = await firstStep(target, username);
     move(295_000);
-    refused(t, await secondStep(target, { login_token, code: '000000x' }), 401, 'invalid_second_factor');
+    refused(t, await secondStep(target, { login_token, code: '000000' }), 401, 'invalid_second_factor');
     move(11_000);
     const [recovery_code = ''] = factor.recoveryCodes;
     refused(t, await secondStep(target, { login_token, recovery_code }), 401, 'invalid_login_token');

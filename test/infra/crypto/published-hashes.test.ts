@@ -90,7 +90,7 @@ for (const { password, from, hashes } of PUBLISHED)
       const stored = Buffer.from(read.ok ? (read.value.imported?.hash ?? '') : '');
       t.equal(hasher.costOf(stored), cost);
       t.equal(await hasher.verify(stored, password), true, text);
-      t.equal(await hasher.verify(stored, `${password} `), false, text);
+      t.equal(await hasher.verify(stored, `${password}x`), false, text);
       t.equal(hasher.isOutdated(stored, password), true);
     }
   });
@@ -120,7 +120,6 @@ test('what other systems write is read to its end, or not at all', (t) => {
     '{SSHA}',
     '{SSHA}qZk+NkcGgWq6PiVxeFDCbJzQ2J0=',
     '{SSHA384}qZk+NkcGgWq6PiVxeFDCbJzQ2J0AAAAA',
-    '{ssha}qZk+NkcGgWq6PiVxeFDCbJzQ2J0AAAAA',
     '$P$9IQRaTwmfeRo7ud9Fh4E2PdI0S3r.L',
     '$wp$P$9IQRaTwmfeRo7ud9Fh4E2PdI0S3r.L0',
     'bcrypt_sha256$2b$04$LJ/MSOxR0Mr0CPsqQw69VOtcXKQXKBos2DH4BPraGYlgNv5JvjvI.',

@@ -11,7 +11,7 @@ const FORM_VALUE = /(?:^|[?&\n])(\w+)=([^&\s]+)/g;
 
 /** Secrets by the names of the members and parameters that hold them. */
 const BY_NAME: [name: RegExp, kind: Kind][] = [
-  [/password$/i, 'password'],
+  [/password(_hash)?$/i, 'password'],
   [/^e?mail$/i, 'e-mail address'],
   [/token$/i, 'token'],
   [/^(totp_)?secret$|^otpauth_uri$|^recovery_code$/i, 'second factor'],

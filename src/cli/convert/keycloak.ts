@@ -1,0 +1,63 @@
+import { fromBase32 } from '../../domain/factors/totp.ts';
+import { objectsIn, parsedFields, type JsonObject } from './export-file.ts';
+import { spoken, type System } from './system.ts';
+
+/** A realm's export, of one file or one of `--users different_files`. */
+export const keycloak: System = {
+  what: "a realm with its users, as Keycloak's `kc.sh export` writes it (the admin console exports none)",
+  list: 'users',
+  isLines: false,
+  split: 'let `kc.sh export` write smaller files (--users different_files --users-per-file 10000)',
+  // Accounts of the admin API have no list of credentials, and would lose their passwords.
+  isAccount: (user) => 'username' in user && Array.isArray(user.credentials),
+
+  open: () =>
+    Promise.resolve((user) => {
+      if ('serviceAccountClientId' in user) return { leftOut: 'is the service account of a client' };
+      const credentials = objectsIn(user.credentials);
+      return {
+        id: user.id,
+        username: user.username,
+        names: [spoken(user.firstName, user.lastName)],
+        email: user.email,
+        emailVerified: user.emailVerified === true,
+        passwordHash: credentials.find(({ type }) => type === 'password') ?? null,
+        createdAt: user.createdTimestamp,
+        roles: rolesOf(user.realmRoles),
+        disabled: user.enabled === false,
+        factor: factorOf(credentials.filter(({ type }) => !NO_FACTORS.includes(type))),
+      };
+    }),
+};
+
+/** Roles that Keycloak gives everybody. */
+const BUILT_IN = /^(offline_access|uma_authorization|default-roles-.*)$/;
+/** Roles of the realm master, which manages Keycloak itself. */
+const OF_MASTER = /^(admin|create-realm)$/;
+
+function rolesOf(roles: unknown): unknown[] {
+  if (!Array.isArray(roles)) return [];
+  const builtIn = roles.includes('default-roles-master') ? [BUILT_IN, OF_MASTER] : [BUILT_IN];
+  return roles.filter((role) => typeof role !== 'string' || !builtIn.some((pattern) => pattern.test(role)));
+}
+
+/** Credentials that log in instead of the password, or log in no more. */
+const NO_FACTORS: readonly unknown[] = ['password', 'password-history', 'webauthn-passwordless'];
+
+function factorOf(credentials: JsonObject[]): Uint8Array | 'other' | 'none' {
+  const secrets = credentials.filter(({ type }) => type === 'otp').map(secretOf);
+  return secrets.find((secret) => secret !== null) ?? (credentials.length === 0 ? 'none' : 'other');
+}
+
+/** @returns null if no app of Latchkey's kind has this secret. */
+function secretOf({ credentialData, secretData }: JsonObject): Uint8Array | null {
+  const { subType, digits, period, algorithm, secretEncoding } = parsedFields(credentialData);
+  const { value } = parsedFields(secretData);
+  if (subType !== 'totp' || digits !== 6 || period !== 30 || algorithm !== 'HmacSHA1') return null;
+  if (typeof value !== 'string') return null;
+  // OTPCredentialModel.getDecodedSecret: text, whose bytes are the key, unless the encoding is named.
+  if (secretEncoding === undefined || secretEncoding === null) return Buffer.from(value);
+  return typeof secretEncoding === 'string' && secretEncoding.toUpperCase() === 'BASE32'
+    ? fromBase32(value)
+    : null;
+}

@@ -1,0 +1,42 @@
+import type { FileHandle } from 'node:fs/promises';
+import type { JsonObject, ListForm } from './export-file.ts';
+
+/** An account as another system's export has it. Nothing is checked yet, because a file may hold anything. */
+export interface SourceAccount {
+  /** Text, or a number. */
+  id: unknown;
+  username?: unknown;
+  /** The first that Latchkey takes counts. */
+  names: readonly unknown[];
+  email: unknown;
+  /** True only where the source says so. */
+  emailVerified?: boolean;
+  /** Whatever `password_hash` takes. Null or '' for a user without a password. */
+  passwordHash: unknown;
+  /** Text, or milliseconds since 1970. */
+  createdAt?: unknown;
+  roles?: readonly unknown[];
+  disabled?: boolean;
+  /** The key of an app that makes codes of 6 digits in 30 s by SHA-1. Undefined if the export says nothing of factors. */
+  factor: Uint8Array | 'other' | 'none' | undefined;
+  /** Why a password that the user has there does not come. */
+  withoutPassword?: string;
+  /** What the operator should know besides. */
+  notes?: readonly string[];
+}
+
+/** What an account becomes, or why it is left out. */
+export type ReadAccount = (record: JsonObject) => SourceAccount | { leftOut: string };
+
+/** A system whose exports can be read. */
+export interface System extends ListForm {
+  /** What `--with` takes; undefined for systems whose export says all. */
+  with?: { what: string; isRequired: boolean };
+  /** @param file of `--with`. @throws CommandError if it is not what `with` says. */
+  open(file: FileHandle | undefined): Promise<ReadAccount>;
+}
+
+/** A name of several parts. */
+export function spoken(...parts: unknown[]): string {
+  return parts.filter((part) => typeof part === 'string' && part.trim() !== '').join(' ');
+}

@@ -1,0 +1,111 @@
+// php-texts.php has written this: see there.
+
+export const RECORDED = {
+  php: '8.2.36',
+  texts: [
+    {
+      sent: 'correct horse',
+      trimmed: 'correct horse',
+      wordPress: 'correct horse',
+      phpBB: 'correct horse',
+      phpBB30: 'correct horse',
+    },
+    {
+      sent: 'it\'s a "secret"',
+      trimmed: 'it\'s a "secret"',
+      wordPress: 'it\\\'s a \\"secret\\"',
+      phpBB: "it's a &quot;secret&quot;",
+      phpBB30: "it's a &quot;secret&quot;",
+    },
+    {
+      sent: 'back\\slash',
+      trimmed: 'back\\slash',
+      wordPress: 'back\\\\slash',
+      phpBB: 'back\\slash',
+      phpBB30: 'back\\slash',
+    },
+    { sent: "it\\'s", trimmed: "it\\'s", wordPress: "it\\\\\\'s", phpBB: "it\\'s", phpBB30: "it\\'s" },
+    {
+      sent: 'Tom & <Jerry>',
+      trimmed: 'Tom & <Jerry>',
+      wordPress: 'Tom & <Jerry>',
+      phpBB: 'Tom &amp; &lt;Jerry&gt;',
+      phpBB30: 'Tom &amp; &lt;Jerry&gt;',
+    },
+    {
+      sent: 'Tom &amp; Jerry',
+      trimmed: 'Tom &amp; Jerry',
+      wordPress: 'Tom &amp; Jerry',
+      phpBB: 'Tom &amp;amp; Jerry',
+      phpBB30: 'Tom &amp;amp; Jerry',
+    },
+    { sent: '&quot;', trimmed: '&quot;', wordPress: '&quot;', phpBB: '&amp;quot;', phpBB30: '&amp;quot;' },
+    {
+      sent: 'nul\u0000nul',
+      trimmed: 'nul\u0000nul',
+      wordPress: 'nul\\0nul',
+      phpBB: 'nulnul',
+      phpBB30: 'nulnul',
+    },
+    {
+      sent: ' outer space ',
+      trimmed: 'outer space',
+      wordPress: 'outer space',
+      phpBB: ' outer space ',
+      phpBB30: 'outer space',
+    },
+    { sent: '\t\n', trimmed: '', wordPress: '', phpBB: '\t\n', phpBB30: '' },
+    {
+      sent: 'pa\u0308sswort',
+      trimmed: 'pa\u0308sswort',
+      wordPress: 'pa\u0308sswort',
+      phpBB: 'pa\u0308sswort',
+      phpBB30: 'pa\u0308sswort',
+    },
+    {
+      sent: 'p\u00e4sswort',
+      trimmed: 'p\u00e4sswort',
+      wordPress: 'p\u00e4sswort',
+      phpBB: 'p\u00e4sswort',
+      phpBB30: 'p\u00e4sswort',
+    },
+    {
+      sent: '\ufb01le & \u2460',
+      trimmed: '\ufb01le & \u2460',
+      wordPress: '\ufb01le & \u2460',
+      phpBB: '\ufb01le &amp; \u2460',
+      phpBB30: '\ufb01le &amp; \u2460',
+    },
+    {
+      sent: '>\u0338<',
+      trimmed: '>\u0338<',
+      wordPress: '>\u0338<',
+      phpBB: '&gt;\u0338&lt;',
+      phpBB30: '&gt;\u0338&lt;',
+    },
+    {
+      sent: '\ufeffmark\r\nline\r',
+      trimmed: '\ufeffmark\r\nline',
+      wordPress: '\ufeffmark\r\nline',
+      phpBB: 'mark\nline\n',
+      phpBB30: 'mark\nline',
+    },
+    {
+      sent: ' pa\u0308ss\'"\\&<>\u0000 ',
+      trimmed: 'pa\u0308ss\'"\\&<>',
+      wordPress: 'pa\u0308ss\\\'\\"\\\\&<>\\0',
+      phpBB: " pa\u0308ss'&quot;\\&amp;&lt;&gt; ",
+      phpBB30: "pa\u0308ss'&quot;\\&amp;&lt;&gt;",
+    },
+  ],
+  password: ' it\'s "Tom & Jerry" \\o/ ',
+  hashes: {
+    'WordPress 6.8': '$wp$2y$04$2zTGgZOrt3Us06lfQs5V6.sB3z3yW4heJsbAUuksPbt5THmnFb37a',
+    'bcrypt of the password': '$2y$04$NZGBWVjoPNE0/nQjBfcYXeYyzsxQQ4zinCj5rNlHP0R0t2v5JeGUa',
+    'bcrypt of phpBB': '$2y$04$hO0Yl3gw/iCs1kXT27joUOE4JrocWYFKQNSnElbS0vx.06LCofYee',
+    'argon2id of phpBB':
+      '$argon2id$v=19$m=64,t=1,p=1$a0thei5tb0ZFUVc2V0g3bQ$heB8bMclXsrBPACsQIQWY2llCephomU2+8LCY2+TNJ0',
+    'argon2i of phpBB':
+      '$argon2i$v=19$m=64,t=1,p=1$bHlBS0JjQUI4MW1hdFFYSQ$YbQP6XKxCfpPndnWJ7GA0clJBpqOmVnLp9gbIL8Cnc4',
+  },
+};
