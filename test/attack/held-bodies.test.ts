@@ -71,6 +71,7 @@ const CHANGES: Record<string, Attack> = {
     line: () => 'POST /api/user/tokens',
     body: { name: 'of a thief', scopes: ['orders:read'] },
   },
+  'DELETE /api/user/tokens/:id': { line: ({ otherId }) => `DELETE /api/user/tokens/${otherId}`, body: {} },
   'DELETE /api/user/tokens': { line: () => 'DELETE /api/user/tokens?keep=current', body: {} },
   'POST /api/user/factors/totp': { line: () => 'POST /api/user/factors/totp', body: FACTOR_PASSWORD },
   'POST /api/user/factors/totp/confirm': {

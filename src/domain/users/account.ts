@@ -51,6 +51,13 @@ export interface Reservation {
   hashes: (names: { username: string; email: string }) => string[];
 }
 
+/** What is left out does not count. */
+export interface AccountFilter {
+  /** A role that the account has. */
+  role?: string;
+  disabled?: boolean;
+}
+
 /**
  * The accounts, for operators and registered services. A deleted account is not among them. Every method fails with
  * AuthError('unavailable') when the database is away, and each that takes a lock also with `rate_limited` as
@@ -63,8 +70,8 @@ export interface AccountStore {
   /** Its address; null if there is none. */
   address(id: number): Promise<Address | null>;
 
-  /** Accounts with ids above `after`, in their order. */
-  page(after: number, limit: number): Promise<Account[]>;
+  /** Accounts with ids above `after`, in their order, of those that the filter takes. */
+  page(after: number, limit: number, filter?: AccountFilter): Promise<Account[]>;
 
   /**
    * Adds an account without a session.

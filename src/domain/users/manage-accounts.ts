@@ -13,6 +13,7 @@ import type { Lifetimes } from '../tokens/claims.ts';
 import type { TokenStore } from '../tokens/ports.ts';
 import type { TokenStateStore } from '../tokens/token-state-store.ts';
 import {
+  type AccountFilter,
   endsAll,
   type Account,
   type AccountChanges,
@@ -77,8 +78,9 @@ export function makeManageAccounts(ports: ManageAccountsPorts) {
     /** @throws AuthError `user_unknown`, `unavailable` */
     address: async (id: number): Promise<Address> => existing(await accounts.address(id)),
 
-    /** Accounts with ids above `after`, in their order. @throws AuthError `unavailable` */
-    page: (after: number, limit: number): Promise<Account[]> => accounts.page(after, limit),
+    /** Accounts with ids above `after`, in their order, of those that the filter takes. @throws AuthError `unavailable` */
+    page: (after: number, limit: number, filter?: AccountFilter): Promise<Account[]> =>
+      accounts.page(after, limit, filter),
 
     /**
      * Disabling ends all tokens.

@@ -2,6 +2,7 @@ import type { AccountKey } from '../../domain/identifiers.ts';
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type, { type Static } from 'typebox';
 import { AuthError } from '../../domain/errors.ts';
+import type { AccountFilter } from '../../domain/users/account.ts';
 import type { CreateAccount } from '../../domain/users/create-account.ts';
 import { parseExternalId, parseLoginName } from '../../domain/identifiers.ts';
 import type { ManageAccounts } from '../../domain/users/manage-accounts.ts';
@@ -78,6 +79,20 @@ const Query = Type.Object(
       Type.String({ description: 'Finds the account with this external id', examples: ['crm-4711'] }),
     ),
     id: Type.Optional({ ...IdText, description: 'Finds the account with this id' }),
+    role: Type.Optional(
+      Type.String({
+        pattern: '^[a-z0-9:_-]{1,64}$',
+        description: 'Returns accounts that have this role',
+        examples: ['billing:admin'],
+      }),
+    ),
+    disabled: Type.Optional(
+      Type.Enum(['true', 'false'], {
+        type: 'string',
+        description: 'Returns accounts that are disabled, or those that are not',
+        examples: ['true'],
+      }),
+    ),
     after: Type.Optional(
       integerText('^(0|[1-9][0-9]{0,15})$', {
         description: 'Returns accounts with greater ids: the `next` of the previous page, or 0, the default',
@@ -103,7 +118,7 @@ const listSchema = operation({
   operationId: 'listUsers',
   summary: 'Find an account, or page through all of them.',
   description:
-    'Send one of `username`, `email`, `external_id` and `id`, which returns a list of one account or none, or `after` and `limit` for a page. It needs the right `users.read`.',
+    'Send one of `username`, `email`, `external_id` and `id`, which returns a list of one account or none, or `after` and `limit` for a page, which `role` and `disabled` narrow. It needs the right `users.read`.',
   refuses: [],
   querystring: Query,
   response: {
@@ -190,13 +205,13 @@ export const accountsRoutes: FastifyPluginCallbackTypebox<AccountsRoute> = (app,
   );
 
   app.get('/api/users', { schema: listSchema, ...reads }, async (request) => {
-    const { key, after, limit } = readQuery(request.query);
+    const { key, filter, after, limit } = readQuery(request.query);
     if (key !== undefined) {
       const account = key && (await accounts.find(key));
       return { users: account ? [accountBody(account)] : [], next: null };
     }
     // One more tells whether there is a next page.
-    const page = await accounts.page(after, limit + 1);
+    const page = await accounts.page(after, limit + 1, filter);
     const users = page.slice(0, limit).map(accountBody);
     return { users, next: page.length > limit ? (users.at(-1)?.id ?? null) : null };
   });
@@ -228,24 +243,32 @@ export const accountsRoutes: FastifyPluginCallbackTypebox<AccountsRoute> = (app,
 };
 
 /** @throws AuthError `validation_failed` */
-function readQuery({ after, limit, ...named }: Static<typeof Query>): Wanted {
+function readQuery({ after, limit, role, disabled, ...named }: Static<typeof Query>): Wanted {
   const names = Object.keys(named).length;
-  if (names > 1 || (names === 1 && (after ?? limit) !== undefined)) {
-    const message = 'must hold one of username, email, external_id and id, or after and limit';
+  if (names > 1 || (names === 1 && (after ?? limit ?? role ?? disabled) !== undefined)) {
+    const message =
+      'must hold one of username, email, external_id and id, or after, limit, role and disabled';
     throw new AuthError('validation_failed', { errors: [{ path: 'query', code: 'not_allowed', message }] });
   }
-  const page = { after: parseId(after ?? '0', 'query/after'), limit: Number(limit ?? PAGE) };
+  const filter = {
+    ...(role !== undefined && { role }),
+    ...(disabled !== undefined && { disabled: disabled === 'true' }),
+  };
+  const page = { filter, after: parseId(after ?? '0', 'query/after'), limit: Number(limit ?? PAGE) };
   return names === 0 ? page : { ...page, key: keyOf(named) };
 }
 
 interface Wanted {
   /** The account to look up; null if no account can have this name. Absent for a page. */
   key?: AccountKey | null;
+  filter: AccountFilter;
   after: number;
   limit: number;
 }
 
-function keyOf(named: Omit<Static<typeof Query>, 'after' | 'limit'>): AccountKey | null {
+function keyOf(
+  named: Omit<Static<typeof Query>, 'after' | 'limit' | 'role' | 'disabled'>,
+): AccountKey | null {
   const { username, email, external_id: externalId, id } = named;
   if (id !== undefined) return { id: parseId(id, 'query/id') };
   if (externalId !== undefined) {

@@ -34,6 +34,13 @@ const schemaWithId = operation({
   params: Type.Object({ id: IdText }),
 });
 
+const tokenSchema = operation({
+  ...schemaWithId,
+  operationId: 'endToken',
+  summary: 'End the token with this id, as the list of tokens shows it.',
+  description: 'The same as a logout with `id` in the path, where one looks for it beside the list.',
+});
+
 export const logOutRoute: FastifyPluginCallbackTypebox<LogOutRoute> = (app, { logOut, endToken }, done) => {
   const access = app.auth.changeUnless(endsOwnToken, 'limited');
 
@@ -48,6 +55,9 @@ export const logOutRoute: FastifyPluginCallbackTypebox<LogOutRoute> = (app, { lo
 
   app.delete('/api/auth', { schema, ...access }, (request) => answer(request, undefined, request.query.id));
   app.delete('/api/auth/:id', { schema: schemaWithId, ...access }, (request) =>
+    answer(request, request.params.id, request.query.id),
+  );
+  app.delete('/api/user/tokens/:id', { schema: tokenSchema, ...access }, (request) =>
     answer(request, request.params.id, request.query.id),
   );
   done();

@@ -8,7 +8,15 @@ const CLASSES = {
   session: ['refresh'],
   verify: ['verify', 'verifyForAudience', 'verifyInScope', 'verifyInScopeForAudience'],
   service: ['getToken', 'introspect'],
-  ending: ['logOut', 'logOutById', 'logOutEverywhere', 'deleteLongLivedToken', 'revoke', 'endUserTokens'],
+  ending: [
+    'logOut',
+    'logOutById',
+    'endToken',
+    'logOutEverywhere',
+    'deleteLongLivedToken',
+    'revoke',
+    'endUserTokens',
+  ],
   account: [
     'requestPasswordReset',
     'resetPassword',

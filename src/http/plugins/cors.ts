@@ -32,6 +32,7 @@ export const BROWSER_PATHS: ReadonlySet<string> = new Set([
   '/api/user/factors/totp/confirm',
   '/api/user/password',
   '/api/user/tokens',
+  '/api/user/tokens/:id',
 ]);
 
 /** What scripts may read besides the safelisted headers. */

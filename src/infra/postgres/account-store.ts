@@ -171,12 +171,17 @@ export function makeAccountStore(
         return row ? { email: row.email, verified: row.verified } : null;
       }),
 
-    page: (after, limit) =>
+    page: (after, limit, { role, disabled } = {}) =>
       mapDatabaseErrors(async () => {
+        const conditions = [Prisma.sql`id > ${after}`, Prisma.sql`deleted_at IS NULL`];
+        // In the words of the indexes.
+        if (role !== undefined) conditions.push(Prisma.sql`roles <> '{}' AND roles @> ARRAY[${role}]`);
+        if (disabled !== undefined)
+          conditions.push(disabled ? Prisma.sql`disabled_at IS NOT NULL` : Prisma.sql`disabled_at IS NULL`);
         const rows = await onPrimary<AccountRow>(
           prisma,
           Prisma.sql`
-            SELECT ${ACCOUNT_COLUMNS} FROM users WHERE id > ${after} AND deleted_at IS NULL
+            SELECT ${ACCOUNT_COLUMNS} FROM users WHERE ${Prisma.join(conditions, ' AND ')}
             ORDER BY id LIMIT ${limit}`,
         );
         return rows.map(toAccount);

@@ -112,7 +112,7 @@ onAStore('accounts for services', async (t, env) => {
       t.strictSame((await ask(`GET /api/users?${query}`)).json(), { users: [], next: null }, query);
     t.notMatch(target.log(), account.email, 'the log holds no e-mail address');
     const wrong =
-      'username=a&id=7 username=a&email=b%40c id=7&limit=1 id=7&after=0 limit=0 limit=101 limit=x after=-1 ' +
+      'username=a&id=7 username=a&email=b%40c id=7&limit=1 id=7&after=0 id=7&role=a id=7&disabled=true role=A role= disabled=yes limit=0 limit=101 limit=x after=-1 ' +
       'after=x id=0 name=a username=a&username=b';
     for (const query of wrong.split(' '))
       refused(t, await ask(`GET /api/users?${query}`), 400, 'validation_failed');
@@ -136,6 +136,24 @@ onAStore('accounts for services', async (t, env) => {
       found.map(({ id }) => id),
       [...new Set(found.map(({ id }) => id))].sort((a, b) => a - b),
     );
+  });
+
+  await t.test('pages through those with a role, and those that are disabled', async (t) => {
+    const role = `role-${anAccount().username}`;
+    const accounts = [];
+    for (let i = 0; i < 4; i++) accounts.push(await create({ ...anAccount(), roles: ['other', role] }));
+    const [first, second, third, fourth] = accounts.map(({ id }) => id);
+    await ask(`PATCH /api/users/${second}`, { disabled: true });
+    const idsOf = async (query: string) => {
+      const { users, next } = (await ask(`GET /api/users?${query}`)).json<Page>();
+      return [users.map(({ id }) => id), next];
+    };
+    t.strictSame(await idsOf(`role=${role}&limit=3`), [[first, second, third], third]);
+    t.strictSame(await idsOf(`role=${role}&after=${third}`), [[fourth], null]);
+    t.strictSame(await idsOf(`role=${role}&disabled=true`), [[second], null]);
+    t.strictSame(await idsOf(`role=${role}&disabled=false`), [[first, third, fourth], null]);
+    t.strictSame(await idsOf(`disabled=true&after=${first}&limit=1`), [[second], null]);
+    t.strictSame(await idsOf(`role=${role}-of-nobody`), [[], null]);
   });
 
   await t.test('changes names, and every answer has them at once', async (t) => {

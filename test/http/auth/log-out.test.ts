@@ -62,14 +62,15 @@ onAStore('logout', async (t, env) => {
       const { createLongLived, verify } = lasting;
       const { access_token: token } = await open();
       for (const line of [
-        (id: number) => `/${id}`,
-        (id: number) => `?id=${id}`,
-        (id: number) => `/${id}?id=${id}`,
+        (id: number) => `${ROUTE}/${id}` as const,
+        (id: number) => `${ROUTE}?id=${id}` as const,
+        (id: number) => `${ROUTE}/${id}?id=${id}` as const,
+        (id: number) => `DELETE /api/user/tokens/${id}` as const,
       ]) {
         const pair = await open();
         const { id, longlived_token: llt } = await createLongLived(target, token);
         for (let i = 0; i < 2; i++) {
-          const responses = [idOf(pair), id].map((each) => call(target, `${ROUTE}${line(each)}`, { token }));
+          const responses = [idOf(pair), id].map((each) => call(target, line(each), { token }));
           for (const response of await Promise.all(responses))
             t.equal(response.statusCode, 200, response.body);
         }
@@ -110,6 +111,7 @@ onAStore('logout', async (t, env) => {
     for (const unknown of [idOf(stranger), id, Number.MAX_SAFE_INTEGER]) {
       refused(t, await call(target, `${ROUTE}/${unknown}`, { token }), 401, 'token_unknown');
       refused(t, await call(target, `${ROUTE}?id=${unknown}`, { token }), 401, 'token_unknown');
+      refused(t, await call(target, `DELETE /api/user/tokens/${unknown}`, { token }), 401, 'token_unknown');
     }
     await lives(t, stranger);
   });
@@ -124,8 +126,9 @@ onAStore('logout', async (t, env) => {
       for (const line of [`/${idOf(pair)}`, `?id=${idOf(pair)}`, '/1', '/9007199254740991'] as const) {
         refused(t, await call(target, `${ROUTE}${line}`, { token }), 403, 'token_not_allowed');
       }
-      for (const line of ['', `/${id}`, `?id=${id}`]) {
-        t.equal((await call(target, `${ROUTE}${line}`, { token })).statusCode, 200);
+      const own = [ROUTE, `${ROUTE}/${id}`, `${ROUTE}?id=${id}`, `DELETE /api/user/tokens/${id}`] as const;
+      for (const line of own) {
+        t.equal((await call(target, line, { token })).statusCode, 200);
         refused(t, await verify(target, token), 401, 'invalid_token');
       }
       await lives(t, pair);

@@ -47,6 +47,7 @@ const GUARDED = [
   'GET /api/user/tokens',
   'POST /api/user/tokens',
   'DELETE /api/user/tokens',
+  'DELETE /api/user/tokens/:id',
 ];
 
 /** For registered services. */
