@@ -3,6 +3,7 @@ import type { FileHandle } from 'node:fs/promises';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { makeReadLine, type ParsedLine } from '../domain/users/import-line.ts';
 import type { SecretBox } from '../domain/factors/ports.ts';
+import { toBase32 } from '../domain/factors/totp.ts';
 import { makeReadTotpSecret } from '../infra/crypto/factor-keys.ts';
 import type { NameHash } from '../infra/crypto/name-hash.ts';
 import { makeReadHash } from '../infra/crypto/new-stored-hash.ts';
@@ -53,7 +54,7 @@ export const importUsers: Command = async ({ env, words: [path = ''], values: { 
     newNames,
     readHash: makeReadHash(cost, hashMemory),
     readTotpSecret: makeReadTotpSecret(secrets),
-    randomBytes,
+    randomUsername,
     now: Date.now,
   });
   const hashing = nameHashing(env);
@@ -80,6 +81,11 @@ export const importUsers: Command = async ({ env, words: [path = ''], values: { 
     isWell: refused === 0,
   };
 };
+
+/** 60 bits: two of a million such names are equal in one of two million imports. */
+function randomUsername(): string {
+  return `user-${toBase32(randomBytes(8)).slice(0, 12).toLowerCase()}`;
+}
 
 async function hashOf(file: FileHandle): Promise<Buffer> {
   const hash = createHash('sha256');

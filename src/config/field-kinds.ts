@@ -2,7 +2,6 @@ import { isIPv6 } from 'node:net';
 import { z } from 'zod';
 import { LIMITED } from '../domain/audience.ts';
 import { lengthOf, parseUsername } from '../domain/identifiers.ts';
-import { holdsInvisible } from '../domain/users/visible.ts';
 import { holdsCertificates } from '../infra/tls/certificates.ts';
 import { listOf } from './networks.ts';
 import type { LoggedRequests, RequestGroup } from '../telemetry/request-lines.ts';
@@ -115,7 +114,9 @@ export function orIssue<Value extends object>(read: (text: string) => Value | st
 /** FACTOR_ISSUER: the Key URI format of authenticator apps separates it from the username by a colon. */
 export function factorIssuer() {
   const isOne = (text: string) =>
-    text.trim() !== '' && lengthOf(text) <= 64 && !text.includes(':') && !holdsInvisible(text);
+    text.trim() !== '' &&
+    lengthOf(text) <= 64 &&
+    !/[:\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u.test(text);
   return z.string().refine(isOne, 'must have 1 to 64 visible characters, without a colon');
 }
 

@@ -1,6 +1,4 @@
-import { toBase32 } from '../factors/totp.ts';
 import { parseExternalId, refuse, type Parsed } from '../identifiers.ts';
-import type { RandomBytes } from '../passwords/one-time-token.ts';
 import { parseRoles } from '../roles.ts';
 import type { NewNames } from './new-names.ts';
 
@@ -48,7 +46,8 @@ interface LinePorts {
   newNames: NewNames;
   readHash: (value: unknown) => ReadField<NewHash>;
   readTotpSecret: (value: unknown) => ReadField<Uint8Array | null>;
-  randomBytes: RandomBytes;
+  /** For a user whom the other system gave none. */
+  randomUsername: () => string;
   /** Milliseconds since 1970. */
   now: () => number;
 }
@@ -58,7 +57,7 @@ export function makeReadLine({
   newNames,
   readHash,
   readTotpSecret,
-  randomBytes,
+  randomUsername,
   now,
 }: LinePorts): (line: Uint8Array) => ParsedLine {
   const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -66,7 +65,7 @@ export function makeReadLine({
     username: [
       'username',
       (raw) => {
-        if (isMissing(raw)) return { ok: true, value: randomUsername(randomBytes) };
+        if (isMissing(raw)) return { ok: true, value: randomUsername() };
         const username = ofText(newNames.username)(raw);
         return username.ok ? username : { ok: false, message: `${username.message}${MAY_BE_LEFT_OUT}` };
       },
@@ -136,11 +135,6 @@ function isMissing(raw: unknown): raw is null | undefined {
 
 /** Behind the problem of a username: whoever cannot have the one of the other system logs in by address. */
 export const MAY_BE_LEFT_OUT = ', but may be left out';
-
-/** 60 bits: two of a million such names are equal in one of two million imports. */
-function randomUsername(randomBytes: RandomBytes): string {
-  return `user-${toBase32(randomBytes(8)).slice(0, 12).toLowerCase()}`;
-}
 
 function ofText(parse: (raw: string) => Parsed): (raw: unknown) => Parsed {
   return (raw) => {

@@ -13,7 +13,7 @@ const readLine = makeReadLine({
       : { ok: false, message: 'is not a hash' },
   readTotpSecret: (value) =>
     value === 'short' ? { ok: false, message: 'is too short' } : { ok: true, value: null },
-  randomBytes: (size) => Buffer.alloc(size, 0xa7),
+  randomUsername: () => 'user-u6t2pj5hu6t2',
   now: () => NOW,
 });
 const read = (line: unknown) => readLine(Buffer.from(typeof line === 'string' ? line : JSON.stringify(line)));
