@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import { AuthError } from '../errors.ts';
 import type { RevocationFeed } from '../feed/ports.ts';
 import {
   INTERVAL,
@@ -110,9 +111,11 @@ export function makeRenewals(ports: RenewalPorts) {
   }
 
   return {
-    /** Begins what is due. @throws the failure of a master that has not worked since */
+    /** Begins what is due. @throws the failure of a master that has not worked since; `unavailable` without masters */
     tick(): void {
       const masters = leases.masters();
+      // What was known of them still counts once they are back.
+      if (masters.length === 0) throw new AuthError('unavailable');
       for (const known of [watches, failures])
         for (const master of known.keys()) if (!masters.includes(master)) known.delete(master);
       for (const master of masters) {

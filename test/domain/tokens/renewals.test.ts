@@ -397,4 +397,11 @@ test('a master that hangs delays no other one, and a failure is told until it wo
   t.match(await a.run(), { code: 'unavailable' });
   Reflect.deleteProperty(a.masters, 'hanging');
   t.equal(await a.run(), null, 'it is no master any more');
+  Reflect.deleteProperty(a.masters, 'other');
+  t.match(await a.run(), { code: 'unavailable' });
+  await pass(300_000);
+  a.asked();
+  a.masters.other = other;
+  await a.run();
+  t.match(a.asked(), [{ ago: 330_750 }], 'it remembers when it last renewed there');
 });
