@@ -138,7 +138,7 @@ function keyOf({ servers, replicas, settled, faults, calm }: Situation): string 
   const add = (...parts: (string | number | boolean | null | undefined)[]) => {
     for (const part of parts) {
       if (typeof part === 'string') codes.push(part.charCodeAt(0));
-      else if (typeof part !== 'number') codes.push(part ? 1 : part === false ? 2 : 3);
+      else if (typeof part !== 'number') codes.push(part ? 60_001 : part === false ? 60_002 : 60_003);
       // Times, as multiples of what divides them all.
       else codes.push(part > OLD ? 1000 + (part - NOW) / 150 : part);
     }

@@ -24,7 +24,7 @@ export interface RenewalWeakening {
   text?: readonly [find: string, replace: string];
 }
 
-const FAILOVER: RenewalWorld = { faults: 2, only: ['promotion', 'route'] };
+const FAILOVER: RenewalWorld = { faults: 1, only: ['failover'] };
 const SWAPS: RenewalWorld = { faults: 2, only: ['swap'] };
 const LATE: RenewalWorld = { faults: 0, slow: true };
 const IDENTITY = 'tenure?.server === server && lease?.server === server';
@@ -37,16 +37,19 @@ export const RENEWAL_WEAKENINGS: readonly RenewalWeakening[] = [
     world: SWAPS,
     text: [IDENTITY, 'tenure && lease?.server === server'],
   },
-  { name: "expiry by the server's clock", world: { faults: 1, only: ['promotion'], expiry: true } },
+  { name: "expiry by the server's clock", world: { ...FAILOVER, expiry: true } },
   {
     name: 'nobody takes over',
-    world: { faults: 0 },
+    world: FAILOVER,
     text: ['Math.max(0, movedAt + SILENCE - now)', 'SILENCE'],
   },
   {
-    name: 'a takeover renews from the last time that this replica did',
-    world: { faults: 2, only: ['route'] },
-    text: ['tenure: lease?.replica === self ? watch.tenure : null', 'tenure: watch.tenure'],
+    name: 'who takes over trusts that all was renewed until it looked',
+    world: { faults: 1, only: ['route'] },
+    text: [
+      'tenure: lease?.replica === self ? watch.tenure : null',
+      'tenure: lease?.replica === self ? watch.tenure : { since: now, until: now, server: lease?.server }',
+    ],
   },
   { name: 'no overlap', world: LATE, text: ['tenure.until - OVERLAP', 'tenure.until'] },
   { name: 'a gap after a late reading', world: LATE, text: ['delay > LATE', 'false'] },

@@ -10,7 +10,7 @@ export type LeaseRule = Pick<typeof real, 'newWatch' | 'see' | 'waitOf' | 'moved
 
 export const realLeases: LeaseRule = real;
 
-const FAULTS = ['route', 'swap', 'kill', 'restart', 'promotion', 'half a minute'] as const;
+const FAULTS = ['route', 'swap', 'kill', 'restart', 'failover', 'promotion', 'half a minute'] as const;
 
 export interface RenewalWorld {
   /** How many faults happen before they end, and which. */
@@ -185,13 +185,20 @@ function faultsAt({ servers, replicas }: Situation, index: 0 | 1): Fault[] {
       { servers: change(servers, index, { id, lease: null, hasTombstone: false }) },
     ],
     [
+      'failover',
+      `${NAMES[index]} fails over to a copy that lacks the tombstone`,
+      {
+        servers: change(servers, index, { id, hasTombstone: false, expires: behind(servers[index].expires) }),
+      },
+    ],
+    [
       'promotion',
       `${NAMES[index]} copies ${NAMES[otherThan(index)]}, and is promoted after it has missed what follows`,
       {
         servers: change(servers, index, {
           ...other,
           id,
-          expires: other.expires && other.expires + HALF_A_MINUTE,
+          expires: behind(other.expires),
         }),
       },
     ],
@@ -202,6 +209,9 @@ function faultsAt({ servers, replicas }: Situation, index: 0 | 1): Fault[] {
     found.push(['route', `${name} uses ${NAMES[moved.route]}`, { replicas: change(replicas, index, moved) }]);
   return found;
 }
+
+/** The end of a lease on a server whose clock is behind. */
+const behind = (expires: number) => expires && expires + HALF_A_MINUTE;
 
 /** null for there and back within a renewal: its tombstones would go to another server than both its looks. */
 function rerouted(replica: Replica): Replica | null {
