@@ -17,7 +17,7 @@ const readLine = makeReadLine({
   newNames: makeNewNames([]),
   readHash: makeReadHash({ logN: 4, r: 8, p: 1 }, Infinity),
   readTotpSecret: makeReadTotpSecret({ canSeal: true }),
-  randomBytes: (size) => Buffer.alloc(size),
+  randomUsername: () => 'user-aaaaaaaaaaaa',
   now: () => Date.now(),
 });
 
