@@ -39,6 +39,8 @@ export interface World {
   env: NodeJS.ProcessEnv;
   /** The same, with limits that are checked but never reached. */
   unlimited: NodeJS.ProcessEnv;
+  /** How many sessions the row of many has (settings.ts). */
+  manySessions: number;
   /** Creates accounts, each with one session. */
   signUpMany(count: number): Promise<Pair[]>;
   /** Sessions that are only verified, the same ones at each call within minutes. */
@@ -54,7 +56,7 @@ export interface World {
  * @param changes settings that differ from production's.
  * @throws Error if PostgreSQL or Redis is unreachable: the bench does not measure the embedded stores.
  */
-export async function makeWorld(changes: Record<string, string> = {}): Promise<World> {
+export async function makeWorld(changes: Record<string, string> = {}, manySessions = 40_000): Promise<World> {
   const closers: (() => unknown)[] = [];
   const scope = { teardown: (closer: () => unknown) => closers.unshift(closer) } as unknown as Test;
   const close = async () => {
@@ -87,6 +89,7 @@ export async function makeWorld(changes: Record<string, string> = {}): Promise<W
       folder,
       env: production,
       unlimited: { ...production, ...UNREACHED },
+      manySessions,
       signUpMany,
       sessions: sharedSessions(signUpMany),
       createLongLivedMany: (sessions) =>
