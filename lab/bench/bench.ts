@@ -5,8 +5,9 @@
  * Then the memory of a replica under both loads, compared with what the configuration check assumes (memory.ts).
  * Then the bytes of a session in Redis and PostgreSQL (bytes.ts).
  * Then the instructions of Redis for a verify, counted by valgrind (redis-instructions.ts).
- * Exit code 2, without a verdict on the limits, if the load average was above 2 at the start. Otherwise exit code 1 if a figure misses its limit (settings.ts), if the times of failed logins differ, or if the memory exceeds
- * the assumption. Shares are compared with the committed ones (docs/benchmarks.json).
+ * Exit code 2, without a verdict on the limits, if the load average was above 2 at the start. Otherwise exit code 1 if a
+ * figure misses its limit (settings.ts), if the times of failed logins differ, or if the memory exceeds the assumption.
+ * Shares are compared with the committed ones (docs/benchmarks.json).
  *
  * Arguments: the parts to run, all by default: hello verify profile refresh logout credentials scrypt flood
  * login-times memory bytes instructions.

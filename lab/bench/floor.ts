@@ -2,9 +2,9 @@
  * The floor: the fastest bare server that we know for verify and refresh. It verifies and signs tokens of the same
  * algorithms, asks Redis once, and does nothing else: one static key, no checks, limits, logs, metrics or hooks.
  * `POST /credentials` parses a form, hashes a client's secret and signs a token, without Redis.
- * `GET /profile` checks an access token, asks Redis twice and reads one row by a named statement. `DELETE /logout` checks
- * its signature, revokes one row in a commit that it shares with others, and sets a tombstone. `GET /hello` is a static document, and `GET /scrypt` one
- * password hash. The service is measured as a share of it (docs/performance.md).
+ * `GET /profile` checks an access token, asks Redis twice and reads one row by a named statement. `DELETE /logout`
+ * checks its signature, revokes one row in a commit that it shares with others, and sets a tombstone. `GET /hello` is a
+ * static document, and `GET /scrypt` one password hash. The service is measured as a share of it (docs/performance.md).
  *
  * Arguments: the number of sessions. Prints one line of JSON: `{ url, access: [tokens], refresh: [tokens] }`.
  */
@@ -119,7 +119,7 @@ async function commit(): Promise<void> {
 
 app.get('/profile', { schema: answering('id', 'name', 'created_at') }, async (request) => {
   const { sid } = readAccess(tokenOf(request));
-  // As the service does: whether the session is good, and when its token was last used.
+  // As the service does: whether the session is good, and when the user's tokens were last used.
   for (const field of ['gen', 'used']) {
     cork();
     await redis.hget(env.FLOOR_PREFIX + sid, field);

@@ -35,7 +35,7 @@ const LIMITS = {
   BENCH_MIN_CREDENTIALS: 0.7,
   BENCH_MIN_STATIC: 0.7,
   BENCH_MIN_LOGIN: 0.95,
-  /** CPU time of a verify with 40,000 sessions, as a multiple of that with 100. */
+  /** CPU time of a verify with BENCH_MANY_SESSIONS sessions, as a multiple of that with 100. */
   BENCH_MAX_MANY_SESSIONS: 1.2,
   /** Of Redis, for a verify: with others in a call, and in a call of its own. */
   BENCH_MAX_INSTRUCTIONS: 45_000,
