@@ -10,13 +10,15 @@ import { sampleOf } from './statistics.ts';
 
 const OPTIONS = { settings: { connections: 64, rounds: 7, seconds: 1 }, isJudged: true };
 
-function operation(name: Operation, yardstick: string, shares: number[]): OperationReport {
-  const figures = (perSecond: number): Figures => ({
+/** @param cpu the service's share of the floor by CPU time; that by requests a second if it is absent. */
+function operation(name: Operation, yardstick: string, shares: number[], cpu?: number): OperationReport {
+  const figures = (perSecond: number, microsAtLeast = 1e6 / perSecond): Figures => ({
     perSecond,
     micros: 1e6 / perSecond,
     serverCpu: 1,
     generatorCpu: 0.5,
     spread: sampleOf([perSecond]),
+    cpu: microsAtLeast,
   });
   const share = sampleOf(shares);
   return {
@@ -24,7 +26,7 @@ function operation(name: Operation, yardstick: string, shares: number[]): Operat
     yardstick,
     shares,
     share,
-    service: figures(30_000 * share.median),
+    service: figures(30_000 * share.median, 1e6 / (30_000 * (cpu ?? share.median))),
     floor: figures(30_000),
   };
 }
@@ -47,15 +49,50 @@ function documentOf(...operations: OperationReport[]) {
 const seven = (share: number) => Array.from({ length: 7 }, (_, i) => share * (1 + (i - 3) / 100));
 
 test('a share below its limit fails the run, and one at the limit passes', (t) => {
-  const missed = documentOf(operation('verify', 'verify', seven(0.74)));
-  t.match(missed.limits, [{ setting: 'BENCH_MIN_VERIFY', value: 0.74, limit: 0.75, isMet: false }]);
+  const missed = documentOf(operation('refresh', 'refresh', seven(0.84)));
+  t.match(missed.limits, [{ setting: 'BENCH_MIN_REFRESH', value: 0.84, limit: 0.85, isMet: false }]);
   t.equal(hasFailed(missed), true);
-  t.match(benchText(missed, null), /BENCH_MIN_VERIFY .* at least 0\.75 \| 0\.74 \| FAIL/);
+  t.match(benchText(missed, null), /BENCH_MIN_REFRESH .* at least 0\.85 \| 0\.84 \| FAIL/);
 
-  const met = documentOf(operation('verify', 'verify', seven(0.75)));
+  const met = documentOf(operation('refresh', 'refresh', seven(0.85)));
   t.match(met.limits, [{ isMet: true }]);
   t.equal(hasFailed(met), false);
-  t.match(benchText(met, null), /BENCH_MIN_VERIFY .* 0\.75 \| pass/);
+  t.match(benchText(met, null), /BENCH_MIN_REFRESH .* 0\.85 \| pass/);
+  t.end();
+});
+
+test('a limit judges CPU time, not requests a second', (t) => {
+  t.equal(hasFailed(documentOf(operation('refresh', 'refresh', seven(0.5), 0.86))), false);
+  t.equal(hasFailed(documentOf(operation('refresh', 'refresh', seven(0.9), 0.84))), true);
+  t.end();
+});
+
+test('verify is judged beside the ruler, and with many sessions beside itself', (t) => {
+  const report = operation('verify', 'verify', seven(0.8));
+  const beside = (share: number) => {
+    const ruler = [{ name: 'service: verify', figures: report.service, ruler: report.floor, share }];
+    return makeDocument({ ...partsOf(), speed: { ...partsOf().speed, ruler } }, OPTIONS);
+  };
+  t.match(beside(0.55).limits, [{ setting: 'BENCH_MIN_VERIFY', isMet: true }]);
+  t.equal(hasFailed(beside(0.54)), true);
+
+  const many = (share: number) =>
+    documentOf(report, operation('verify, many sessions', 'verify', seven(share)));
+  t.match(many(0.8 / 1.19).limits, [{ setting: 'BENCH_MAX_MANY_SESSIONS', isMet: true }]);
+  t.equal(hasFailed(many(0.8 / 1.21)), true);
+  t.end();
+});
+
+test('the instructions of Redis are judged for a token in a batch, and for one alone', (t) => {
+  const counted = (batched: number, alone: number) =>
+    makeDocument(
+      { ...partsOf(), instructions: { verifies: 64, service: { batched, alone }, reference: null } },
+      OPTIONS,
+    );
+  t.equal(hasFailed(counted(45_000, 52_000)), false);
+  t.equal(hasFailed(counted(45_001, 52_000)), true);
+  t.equal(hasFailed(counted(45_000, 52_001)), true);
+  t.match(benchText(counted(44_321, 50_000), null), /32 tokens in a call \| 44,321/);
   t.end();
 });
 
@@ -75,9 +112,10 @@ test('every limit of a share applies to its operation, and the others have none'
     [
       ['BENCH_MIN_STATIC', 0.7],
       ['BENCH_MIN_INTROSPECTION', 0.55],
-      ['BENCH_MIN_REFRESH', 0.8],
+      ['BENCH_MIN_REFRESH', 0.85],
       ['BENCH_MIN_CREDENTIALS', 0.7],
       ['BENCH_MIN_LOGIN', 0.95],
+      ['BENCH_MIN_LOGOUT', 0.65],
     ],
   );
   t.end();

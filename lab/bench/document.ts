@@ -4,9 +4,10 @@ import { compare, type Change } from './comparison.ts';
 import type { FloodReport } from './flood.ts';
 import type { LoginTimesReport } from './login-times.ts';
 import type { MemoryReport } from './memory.ts';
-import { OPERATIONS } from './operations.ts';
+import { OPERATIONS, type Operation } from './operations.ts';
 import { limit, type LimitName } from './settings.ts';
-import type { SpeedReport } from './speed.ts';
+import type { InstructionsReport } from './redis-instructions.ts';
+import { cpuShare, type SpeedReport } from './speed.ts';
 import { median } from './statistics.ts';
 
 /** The parts of a run; null for one that was left out. */
@@ -16,6 +17,8 @@ export interface Parts {
   logins: LoginTimesReport | null;
   memory: MemoryReport | null;
   bytes: BytesReport | null;
+  /** Absent from documents of an earlier bench. */
+  instructions?: InstructionsReport | null;
 }
 
 /** All figures of a run: what `--json` prints and docs/benchmarks.json holds. */
@@ -66,20 +69,38 @@ export function shortened(_name: string, value: unknown): unknown {
   return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value;
 }
 
-function checksOf({ speed, flood, logins, bytes }: Parts): Check[] {
+function checksOf({ speed, flood, logins, bytes, instructions }: Parts): Check[] {
   const least = (setting: LimitName, what: string, value: number): Check => {
     const minimum = limit(setting);
     return { setting, what, value, limit: minimum, isMet: value >= minimum };
   };
-  const checks = speed.operations.flatMap(({ operation, yardstick, share }) => {
+  const most = (setting: LimitName, what: string, value: number): Check => {
+    const maximum = limit(setting);
+    return { setting, what, value, limit: maximum, isMet: value <= maximum };
+  };
+  const checks = speed.operations.flatMap(({ operation, yardstick, service, floor }) => {
     const { minimum } = OPERATIONS[operation] as { minimum?: LimitName };
-    return minimum ? [least(minimum, `${operation}, share of the floor’s ${yardstick}`, share.median)] : [];
+    return minimum
+      ? [least(minimum, `${operation}, share of the floor’s ${yardstick}`, cpuShare(service, floor))]
+      : [];
   });
+  const ruled = speed.ruler.find(({ name }) => name === 'service: verify');
+  if (ruled) checks.push(least('BENCH_MIN_VERIFY', 'verify, share of the ruler', ruled.share));
+  const figuresOf = (name: Operation) =>
+    speed.operations.find(({ operation }) => operation === name)?.service;
+  const [few, many] = [figuresOf('verify'), figuresOf('verify, many sessions')];
+  if (few && many)
+    checks.push(
+      most('BENCH_MAX_MANY_SESSIONS', 'verify with many sessions, times that with 100', cpuShare(few, many)),
+    );
+  if (instructions) {
+    const { batched, alone } = instructions.service;
+    checks.push(most('BENCH_MAX_INSTRUCTIONS', 'instructions of Redis for a verify', batched));
+    checks.push(most('BENCH_MAX_INSTRUCTIONS_ALONE', 'the same in a call of its own', alone));
+  }
   if (flood) {
-    const maximum = limit('BENCH_MAX_FLOOD');
-    const { ratio: value } = flood;
     const what = 'p99 of verify in a flood of logins, times the idle one';
-    checks.push({ setting: 'BENCH_MAX_FLOOD', what, value, limit: maximum, isMet: value <= maximum });
+    checks.push(most('BENCH_MAX_FLOOD', what, flood.ratio));
   }
   if (logins) checks.push(least('BENCH_MIN_POWER', 'power to see 5% between failed logins', logins.power));
   if (bytes) checks.push(...byteChecks(bytes));

@@ -2,9 +2,9 @@
  * The floor: the fastest bare server that we know for verify and refresh. It verifies and signs tokens of the same
  * algorithms, asks Redis once, and does nothing else: one static key, no checks, limits, logs, metrics or hooks.
  * `POST /credentials` parses a form, hashes a client's secret and signs a token, without Redis.
- * `GET /profile` checks an access token and reads one row by a named statement. `DELETE /logout` checks its signature,
- * revokes one row in a commit of its own, and sets a tombstone. `GET /hello` is a static document, and `GET /scrypt` one
- * password hash. The service is measured as a share of it (docs/performance.md).
+ * `GET /profile` checks an access token, asks Redis twice and reads one row by a named statement. `DELETE /logout`
+ * checks its signature, revokes one row in a commit that it shares with others, and sets a tombstone. `GET /hello` is a
+ * static document, and `GET /scrypt` one password hash. The service is measured as a share of it (docs/performance.md).
  *
  * Arguments: the number of sessions. Prints one line of JSON: `{ url, access: [tokens], refresh: [tokens] }`.
  */
@@ -15,6 +15,7 @@ import pg from 'pg';
 import { createHash, generateKeyPairSync, randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 import { parse } from 'node:querystring';
 import { promisify } from 'node:util';
+import { makeCork, remembering } from './bare.ts';
 
 interface FloorClaims {
   sub: string;
@@ -48,8 +49,8 @@ const signService = createSigner<Record<'sub' | 'aud' | 'jti', string>>({
 });
 const signRefresh = createSigner<FloorClaims>({ algorithm: 'HS256', key: secret, ...lifetime });
 const checks = { allowedIss: ISSUER };
-const readAccess = createVerifier({ algorithms: ['ES256'], key: publicKey, cache: 10_000, ...checks });
 const readNewAccess = createVerifier({ algorithms: ['ES256'], key: publicKey, ...checks });
+const readAccess = remembering((token) => readNewAccess(token) as FloorClaims);
 const readRefresh = createVerifier({ algorithms: ['HS256'], key: secret, ...checks });
 
 /** KEYS[1] the session; ARGV the generation presented and the next one. */
@@ -60,26 +61,14 @@ const REPLACE = await redis.script(
   return 1`,
 );
 
-let isCorked = false;
-
-/** All commands of one turn of the event loop leave in one write. */
-function cork(): void {
-  if (isCorked) return;
-  isCorked = true;
-  const { stream } = redis;
-  stream.cork();
-  setImmediate(() => {
-    isCorked = false;
-    stream.uncork();
-  });
-}
+const cork = makeCork(redis);
 
 const app = fastify();
 
 app.get('/hello', { schema: answering('hello') }, () => Promise.resolve({ hello: 'world' }));
 
 app.get('/verify', async (request, reply) => {
-  const { sid, gen } = readAccess(tokenOf(request)) as FloorClaims;
+  const { sid, gen } = readAccess(tokenOf(request));
   cork();
   const [latest, revoked] = await redis.hmget(env.FLOOR_PREFIX + sid, 'gen', 'revoked');
   const isGood = typeof latest === 'string' && Number(latest) <= gen && revoked === null;
@@ -97,17 +86,51 @@ const pool = new pg.Pool({ connectionString: env.DATABASE_URL, max: 10 });
 await pool.query(`CREATE TABLE IF NOT EXISTS floor_tokens
   (id int PRIMARY KEY, name text NOT NULL DEFAULT 'Firefox', created_at timestamptz NOT NULL DEFAULT now(), revoked_at timestamptz)`);
 const READ = { name: 'read', text: 'SELECT id, name, created_at FROM floor_tokens WHERE id = $1' };
-const REVOKE = { name: 'revoke', text: 'UPDATE floor_tokens SET revoked_at = now() WHERE id = $1' };
+const REVOKE = {
+  name: 'revoke',
+  text: 'UPDATE floor_tokens SET revoked_at = now() WHERE id = ANY($1::int[])',
+};
+
+let isCommitting = false;
+let ended: { sid: string; resolve: () => void; reject: (error: unknown) => void }[] = [];
+
+/** While one commit is under way, rows wait for the next one, which takes all of them, as in the service. */
+function revoke(sid: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    ended.push({ sid, resolve, reject });
+    if (!isCommitting) void commit();
+  });
+}
+
+async function commit(): Promise<void> {
+  isCommitting = true;
+  while (ended.length > 0) {
+    const taken = ended;
+    ended = [];
+    try {
+      await pool.query({ ...REVOKE, values: [taken.map(({ sid }) => sid)] });
+      for (const { resolve } of taken) resolve();
+    } catch (error) {
+      for (const { reject } of taken) reject(error);
+    }
+  }
+  isCommitting = false;
+}
 
 app.get('/profile', { schema: answering('id', 'name', 'created_at') }, async (request) => {
-  const { sid } = readAccess(tokenOf(request)) as FloorClaims;
+  const { sid } = readAccess(tokenOf(request));
+  // As the service does: whether the session is good, and when the user's tokens were last used.
+  for (const field of ['gen', 'used']) {
+    cork();
+    await redis.hget(env.FLOOR_PREFIX + sid, field);
+  }
   return (await pool.query({ ...READ, values: [sid] })).rows[0] as object;
 });
 
 app.delete('/logout', async (request, reply) => {
   // The service gets each token once here.
   const { sid } = readNewAccess(tokenOf(request)) as FloorClaims;
-  await pool.query({ ...REVOKE, values: [sid] });
+  await revoke(sid);
   cork();
   // Beside the session, which goes on: a token ends here more than once.
   await redis.set(`${env.FLOOR_PREFIX}ended:${sid}`, '1', 'EX', SECONDS_IN_REDIS);

@@ -22,12 +22,13 @@ export type Yardstick = (typeof YARDSTICKS)[number];
 export const OPERATIONS = {
   'static document': { yardstick: 'hello', minimum: 'BENCH_MIN_STATIC' },
   JWKS: { yardstick: 'hello' },
-  verify: { yardstick: 'verify', minimum: 'BENCH_MIN_VERIFY' },
+  verify: { yardstick: 'verify' },
+  'verify, many sessions': { yardstick: 'verify' },
   'verify, long-lived': { yardstick: 'verify' },
   introspection: { yardstick: 'verify', minimum: 'BENCH_MIN_INTROSPECTION' },
   'GET /api/user': { yardstick: 'profile' },
   refresh: { yardstick: 'refresh', minimum: 'BENCH_MIN_REFRESH' },
-  logout: { yardstick: 'logout' },
+  logout: { yardstick: 'logout', minimum: 'BENCH_MIN_LOGOUT' },
   client_credentials: { yardstick: 'credentials', minimum: 'BENCH_MIN_CREDENTIALS' },
   login: { yardstick: 'scrypt', minimum: 'BENCH_MIN_LOGIN' },
   signup: { yardstick: 'scrypt' },
@@ -111,6 +112,8 @@ export async function serviceWorkload(
       return chains((await world.signUpMany(CONNECTIONS)).map(refreshRequest));
     case 'logout':
       return logouts(world, seconds);
+    case 'verify, many sessions':
+      return inTurn(await manyVerifies(world));
     case 'login':
       return inTurn(await logins(world), HASHING_CONNECTIONS);
     case 'signup':
@@ -122,6 +125,8 @@ export async function serviceWorkload(
 
 /** @returns null for an operation whose request cannot be repeated, or that waits for a hash. */
 export async function serviceOpenWorkload(operation: Operation, world: World): Promise<OpenWorkload | null> {
+  // Its closed loop already shows what the number of sessions costs.
+  if (operation === 'verify, many sessions') return null;
   if (operation === 'logout' || operation === 'login' || operation === 'signup') return null;
   return operation === 'refresh'
     ? { requests: (await world.signUpMany(CHAINS)).map(refreshRequest), chained: true }
@@ -130,7 +135,7 @@ export async function serviceOpenWorkload(operation: Operation, world: World): P
 
 /** Requests that change nothing. */
 async function repeatable(
-  operation: Exclude<Operation, 'refresh' | 'logout' | 'login' | 'signup'>,
+  operation: Exclude<Operation, 'refresh' | 'logout' | 'login' | 'signup' | 'verify, many sessions'>,
   world: World,
 ): Promise<string[]> {
   switch (operation) {
@@ -184,6 +189,12 @@ async function logouts(world: World, seconds: number): Promise<Workload> {
     return request;
   };
   return { callers: Array.from({ length: CONNECTIONS }, () => ({ next })) };
+}
+
+/** More sessions than the usual ones: whether a replica remembers their tokens shows in the CPU time. */
+async function manyVerifies(world: World): Promise<string[]> {
+  const population = await populate(world, world.manySessions, { beside: true });
+  return Array.from({ length: population.sessions }, (_, i) => verifyRequest(population.mint('access', i)));
 }
 
 async function accessTokens(world: World): Promise<string[]> {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { machineText, reportText, sourceText, type Figures } from '../table.ts';
 import { changesBetween, readDocument, type BenchDocument } from './document.ts';
-import { changeTable, doubtsOf, pageNotes, pageTable, tablesOf } from './tables.ts';
+import { changeTable, doubtsOf, pageNotes, pageTable, pageTablesOf, tablesOf } from './tables.ts';
 
 export const COMMAND = 'npm run bench -- --save';
 /** In docs/. */
@@ -13,12 +13,6 @@ export function committedFigures(): BenchDocument | null {
   return existsSync(COMMITTED) ? readDocument(readFileSync(COMMITTED, 'utf8')) : null;
 }
 
-/** What is committed of a run. A ruler is no part of the project. */
-export function withoutRuler({ speed, ...others }: BenchDocument): BenchDocument {
-  const { floor = 0, service = 0 } = speed.resident;
-  return { ...others, speed: { ...speed, ruler: [], resident: { floor, service } } };
-}
-
 /** For docs/performance.md: one table of the whole run. The terminal and the JSON have the rest. */
 export function figuresOf(document: BenchDocument | null): Figures {
   return { [COMMAND]: document && pageText(document) };
@@ -27,7 +21,7 @@ export function figuresOf(document: BenchDocument | null): Figures {
 function pageText(document: BenchDocument): string {
   const { date, machine, settings } = document;
   return reportText(
-    [pageTable(document)],
+    [pageTable(document), ...pageTablesOf(document)],
     pageNotes(document),
     sourceText(date, machine, settingsText(settings)),
   );

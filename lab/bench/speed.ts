@@ -17,13 +17,13 @@ export interface OperationReport {
   share: Sample;
 }
 
+/** One server's verify beside the ruler's. */
 export interface RulerReport {
-  yardstick: string;
+  name: string;
+  figures: Figures;
   ruler: Figures;
-  floor: Figures;
-  /** Requests a second, floor to ruler. */
-  shares: number[];
-  share: Sample;
+  /** Of the ruler's CPU time: its lower quartile, divided by that of this server. */
+  share: number;
 }
 
 export interface SpeedReport {
@@ -51,6 +51,7 @@ export async function measureSpeed(world: World, options: SpeedOptions): Promise
   const report: SpeedReport = { operations: [], ruler: [], latencies: [], resident: {} };
   try {
     for (const name of ['floor', 'service', 'ruler'] as const) {
+      if (name === 'ruler' && !options.yardsticks.includes('verify')) continue;
       const script = name === 'service' ? SERVICE : options[name];
       if (script !== undefined) subjects.push(await startSubject(name, script, world, options.profile));
     }
@@ -58,7 +59,7 @@ export async function measureSpeed(world: World, options: SpeedOptions): Promise
       const contenders = await measureGroup(subjects, yardstick, options);
       report.operations.push(...operationReports(yardstick, contenders));
       report.ruler.push(...rulerReports(contenders));
-      report.latencies.push(...(await measureLatency(contenders, options)));
+      if (options.latencySeconds > 0) report.latencies.push(...(await measureLatency(contenders, options)));
     }
     for (const { name, process } of subjects) report.resident[name] = process.residentMemory();
     return report;
@@ -84,19 +85,20 @@ function operationReports(yardstick: Yardstick, contenders: readonly Contender[]
 }
 
 function rulerReports(contenders: readonly Contender[]): RulerReport[] {
+  const ruling = contenders.find(({ subject }) => subject.name === 'ruler');
+  if (!ruling) return [];
+  const ruler = figuresOf(ruling);
   return contenders
-    .filter(({ subject }) => subject.name === 'ruler')
-    .map((ruler) => {
-      const floor = contenderOf(contenders, 'floor', ruler.operation);
-      const shares = sharesBetween(floor, ruler);
-      return {
-        yardstick: ruler.subject.runs(ruler.operation),
-        ruler: figuresOf(ruler),
-        floor: figuresOf(floor),
-        shares,
-        share: sampleOf(shares),
-      };
+    .filter(({ subject, operation }) => subject.name !== 'ruler' && operation === 'verify')
+    .map((contender) => {
+      const figures = figuresOf(contender);
+      return { name: contender.name, figures, ruler, share: cpuShare(figures, ruler) };
     });
+}
+
+/** How near a server comes to another one by CPU time. */
+export function cpuShare(server: Figures, reference: Figures): number {
+  return (reference.cpu ?? NaN) / (server.cpu ?? NaN);
 }
 
 function sharesBetween(above: Contender, below: Contender): number[] {

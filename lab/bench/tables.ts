@@ -2,6 +2,7 @@ import { count, fixed, mib, percent, spread, type Table } from '../table.ts';
 import { bytesTable } from './bytes.ts';
 import type { BenchDocument, OperationChange } from './document.ts';
 import type { FloodReport } from './flood.ts';
+import type { InstructionsReport } from './redis-instructions.ts';
 import type { LoginTimesReport } from './login-times.ts';
 import type { MemoryReport } from './memory.ts';
 import { OPERATIONS } from './operations.ts';
@@ -17,7 +18,7 @@ const BUSY = 0.6;
 const STARVED = 0.8;
 
 export function tablesOf(document: BenchDocument): Table[] {
-  const { flood, logins, memory, bytes } = document;
+  const { flood, logins, memory, bytes, instructions } = document;
   return [
     speedTable(document),
     rulerTable(document),
@@ -26,6 +27,7 @@ export function tablesOf(document: BenchDocument): Table[] {
     ...(logins ? [loginTable(logins)] : []),
     memoryTable(document, memory),
     ...(bytes ? [bytesTable(bytes)] : []),
+    ...(instructions ? [instructionsTable(instructions)] : []),
     limitTable(document),
   ];
 }
@@ -45,6 +47,12 @@ export function pageTable({ speed }: BenchDocument): Table {
       ];
     }),
   };
+}
+
+/** Beside that table. */
+export function pageTablesOf(document: BenchDocument): Table[] {
+  const { instructions } = document;
+  return [rulerTable(document), ...(instructions ? [instructionsTable(instructions)] : [])];
 }
 
 /** The limits that are about no operation of that table. */
@@ -91,16 +99,27 @@ function speedCells({ operation, service, yardstick, floor, share }: OperationRe
 
 function rulerTable({ speed }: BenchDocument): Table {
   return {
-    title: 'The floor beside another ruler',
-    head: ['', 'floor, requests/s', 'CPU µs each', 'ruler, requests/s', 'CPU µs each', 'share of the ruler'],
-    rows: speed.ruler.map(({ yardstick, floor, ruler, share }) => [
-      yardstick,
-      floor.perSecond,
-      floor.micros,
-      ruler.perSecond,
-      ruler.micros,
-      spread(share, 2),
+    title: 'Verify beside the ruler, by the lower quartile of CPU time',
+    head: ['server', 'CPU µs each', 'the ruler’s', 'share of the ruler'],
+    rows: speed.ruler.map(({ name, figures, ruler, share }) => [
+      name,
+      fixed(figures.cpu ?? NaN, 1),
+      fixed(ruler.cpu ?? NaN, 1),
+      fixed(share, 2),
     ]),
+  };
+}
+
+function instructionsTable({ verifies, service, reference }: InstructionsReport): Table {
+  const row = (name: string, way: 'batched' | 'alone') => [
+    name,
+    count(service[way]),
+    ...(reference ? [count(reference[way])] : []),
+  ];
+  return {
+    title: `Instructions of Redis for a verify, means of ${count(verifies)}`,
+    head: ['way', 'instructions', ...(reference ? ['the other build’s'] : [])],
+    rows: [row('32 tokens in a call', 'batched'), row('one token in a call', 'alone')],
   };
 }
 

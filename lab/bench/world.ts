@@ -15,6 +15,7 @@ import { startRedis } from '../../test/support/redis-server.ts';
 import { aRegisteredService, type TestService } from '../../test/support/registered-service.ts';
 import { silentLogger, silentOutput } from '../../test/support/silent-log.ts';
 import { toolsMissing } from '../../test/support/tools.ts';
+import { amount } from './settings.ts';
 
 const DEFAULTS = loadConfig({}, NO_HASHES);
 const { SCRYPT_LOG_N: logN, SCRYPT_R: r, SCRYPT_P: p } = DEFAULTS;
@@ -39,6 +40,8 @@ export interface World {
   env: NodeJS.ProcessEnv;
   /** The same, with limits that are checked but never reached. */
   unlimited: NodeJS.ProcessEnv;
+  /** How many sessions the row of many has (settings.ts). */
+  manySessions: number;
   /** Creates accounts, each with one session. */
   signUpMany(count: number): Promise<Pair[]>;
   /** Sessions that are only verified, the same ones at each call within minutes. */
@@ -54,7 +57,10 @@ export interface World {
  * @param changes settings that differ from production's.
  * @throws Error if PostgreSQL or Redis is unreachable: the bench does not measure the embedded stores.
  */
-export async function makeWorld(changes: Record<string, string> = {}): Promise<World> {
+export async function makeWorld(
+  changes: Record<string, string> = {},
+  manySessions = amount('BENCH_MANY_SESSIONS', false),
+): Promise<World> {
   const closers: (() => unknown)[] = [];
   const scope = { teardown: (closer: () => unknown) => closers.unshift(closer) } as unknown as Test;
   const close = async () => {
@@ -87,6 +93,7 @@ export async function makeWorld(changes: Record<string, string> = {}): Promise<W
       folder,
       env: production,
       unlimited: { ...production, ...UNREACHED },
+      manySessions,
       signUpMany,
       sessions: sharedSessions(signUpMany),
       createLongLivedMany: (sessions) =>

@@ -37,6 +37,8 @@ export interface ServerOptions {
   /** Arguments as of redis-server; `{port}` and `{folder}` are filled in. */
   args?: string[];
   program?: 'redis-server' | 'redis-sentinel';
+  /** A command that runs the program, for example valgrind; `{folder}` is filled in. */
+  under?: string[];
   env?: Record<string, string>;
   /** A free port by default. */
   port?: number;
@@ -60,7 +62,7 @@ const ASKING: RedisOptions = {
 
 /** Starts a Redis on a free port in a temporary folder, and waits until it answers. */
 export async function startRedis(t: Test, options: ServerOptions = {}): Promise<RedisServer> {
-  const { args = [], program = 'redis-server', env = {}, client = {}, prepare } = options;
+  const { args = [], program = 'redis-server', under = [], env = {}, client = {}, prepare } = options;
   const { port = await freePort() } = options;
   const folder = testFolder(t);
   prepare?.(folder);
@@ -87,7 +89,8 @@ export async function startRedis(t: Test, options: ServerOptions = {}): Promise<
   const run = (...more: string[]) => {
     const quiet = program === 'redis-server' ? QUIET : [];
     const config = program === 'redis-sentinel' ? ['{folder}/sentinel.conf'] : [];
-    return startServerProcess(t, [program, ...[...config, ...own, ...quiet, ...args, ...more].map(fill)], {
+    const command = [...under, program, ...config, ...own, ...quiet, ...args, ...more].map(fill);
+    return startServerProcess(t, command as [string, ...string[]], {
       env,
       signal: 'KILL',
       log: () => readFileSync(join(folder, 'log'), 'utf8'),

@@ -44,6 +44,7 @@ export const TOOLS: Readonly<Record<string, { package: string } | { npm: string 
   sleep: { package: 'coreutils' },
   'systemd-analyze': { package: 'systemd' },
   tar: { package: 'tar' },
+  valgrind: { package: 'valgrind' },
 };
 
 /**
