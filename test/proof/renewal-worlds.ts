@@ -11,7 +11,7 @@ export interface RenewalClaim {
 export const RENEWAL_CLAIMS: readonly RenewalClaim[] = [
   { name: 'any fault', world: { faults: 1 } },
   { name: 'renewals that read late', world: { faults: 0, slow: true } },
-  { name: 'a proxy swaps the servers twice', world: { faults: 2, only: ['swap'] } },
+  { name: 'a proxy swaps the servers twice', world: { faults: 2, only: ['swap'] }, large: true },
   { name: 'any two faults', world: { faults: 2 }, large: true },
   { name: 'renewals that read late, any fault', world: { faults: 1, slow: true }, large: true },
 ];
