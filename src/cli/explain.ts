@@ -112,7 +112,7 @@ async function checkToken(
   };
   const codec = await makeTokenCodec(keyRing, {
     config,
-    observe: { tokenRefused: () => undefined },
+    observe: { tokenRefused: () => undefined, signatureChecked: () => undefined },
     clock: { now: () => systemClock.now(), isTrusted: () => true },
   });
   const found = await codec.verifySigned(token, 'access', 'refresh', 'llt', 'limited', 'exchanged');

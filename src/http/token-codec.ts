@@ -30,7 +30,7 @@ import { makeVerifiedCredentials } from './verified-credentials.ts';
 
 export interface TokenCodecOptions {
   config: Pick<Config, 'ISSUER' | 'AUDIENCE' | 'REFRESH_TOKEN_TTL'>;
-  observe: Pick<Observe, 'tokenRefused'>;
+  observe: Pick<Observe, 'tokenRefused' | 'signatureChecked'>;
   clock: Pick<Clock, 'now' | 'isTrusted'>;
   /** Verified tokens that it surely remembers; as without a memory limit by default. */
   rememberedTokens?: number;
@@ -178,6 +178,7 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
     if (codec === 'type') return codec;
     if (typeof codec === 'string') return claimRefusal(token, { issuer }, codec);
     if (!kinds.some((kind) => keyTypeOf(kind) === codec.type)) return 'type';
+    if (codec.type !== 'refresh') observe.signatureChecked();
     const claims = codec.check(token);
     if (typeof claims === 'string') return claims;
     const kind = codec.type === 'access' ? kindOf(claims) : codec.type;

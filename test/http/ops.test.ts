@@ -374,6 +374,7 @@ test('each request increments its metrics by one', skip, async (t) => {
   await moved(
     [
       ['latchkey_verifications_total', { type: 'access', outcome: 'good' }],
+      ['latchkey_signature_checks_total', {}],
       ['latchkey_redis_duration_seconds', { command: 'check' }],
     ],
     () => verify(target, pair.access_token),

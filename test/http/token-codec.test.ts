@@ -150,9 +150,10 @@ test('a token that was verified before still expires, and still counts as one ty
   const { keyRing, config } = target.composition.app;
   let [now, isTrusted] = [Date.now(), true];
   const refusals: string[] = [];
+  let checks = 0;
   const codec = await makeTokenCodec(keyRing, {
     config,
-    observe: { tokenRefused: (reason) => refusals.push(reason) },
+    observe: { tokenRefused: (reason) => refusals.push(reason), signatureChecked: () => checks++ },
     clock: { now: () => now, isTrusted: () => isTrusted },
   });
   const iat = Math.floor(now / 1000);
@@ -161,6 +162,7 @@ test('a token that was verified before still expires, and still counts as one ty
     t.match(await codec.verify(token, 'access', 'llt'), { type: 'access', tokenId: 2 });
     t.equal(await codec.verify(token, 'llt'), 'type');
   }
+  t.equal(checks, 1, 'its signature was checked once');
   now = (iat + 65) * 1000;
   t.equal(await codec.verify(token, 'access'), 'expired');
   t.match(await codec.verifySigned(token, 'access'), { tokenId: 2 }, 'enough to end its session');

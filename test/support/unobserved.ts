@@ -14,6 +14,7 @@ export const UNOBSERVED: Observe = {
   serviceToken: nothing,
   assertion: nothing,
   tokenRefused: nothing,
+  signatureChecked: nothing,
   readThrough: nothing,
   hashBegan: nothing,
   hashEnded: nothing,

@@ -34,6 +34,8 @@ export interface Observe {
   serviceToken(outcome: ServiceTokenOutcome): void;
   assertion(outcome: AssertionOutcome): void;
   tokenRefused(reason: TokenRefusal): void;
+  /** The signature of a token was checked that is not remembered, but could be: no refresh token. */
+  signatureChecked(): void;
   readThrough(outcome: ReadThroughOutcome): void;
 
   hashBegan(waited: number): void;

@@ -69,6 +69,9 @@ export function makeTokenMetrics(registry: Registry) {
     'reason',
     TOKEN_REFUSALS,
   );
+  const signatureChecks = registry
+    .counters('latchkey_signature_checks_total', 'Signatures checked of tokens that were not remembered')
+    .with({});
   const readThroughs = count(
     'latchkey_read_throughs_total',
     'Keys that Redis did not have',
@@ -109,6 +112,9 @@ export function makeTokenMetrics(registry: Registry) {
     },
     tokenRefused: (reason) => {
       refused[reason].inc();
+    },
+    signatureChecked: () => {
+      signatureChecks.inc();
     },
     readThrough: (outcome) => {
       readThroughs[outcome].inc();
