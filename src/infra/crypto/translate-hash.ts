@@ -82,14 +82,14 @@ function spelled(text: string): string | null {
   const [scheme, spelling, fields] = found;
   const rest = text.slice(scheme.length);
   if (!spelling || !fields) return scheme + rest;
-  let isWhole = true;
+  const broken: string[] = [];
   const respelled = rest.replace(fields, (field) => {
     // An expression that may match nothing also does so at the end.
     const base64 = field === '' ? '' : respell(field, spelling);
-    isWhole &&= base64 !== null;
+    if (base64 === null) broken.push(field);
     return base64 ?? field;
   });
-  return isWhole ? scheme + respelled : null;
+  return broken.length === 0 ? scheme + respelled : null;
 }
 
 /**

@@ -13,8 +13,8 @@ export function makeChangedUsers({ prisma, run }: Pick<Postgres, 'prisma' | 'run
   return {
     changedSince: (ago, limit, after) =>
       mapDatabaseErrors(async () => {
-        const { items, last } = await readTimePage<Listed>(run, CHANGED_SINCE, after ?? { ago }, limit, ago);
-        const changes = items.map(toChange);
+        const { items, last } = await readTimePage(run, CHANGED_SINCE, after ?? { ago }, limit, ago);
+        const changes = (items as Listed[]).map(toChange);
         const end = changes[limit - 1];
         return { changes, next: end ? { at: last, id: end.user.id } : null };
       }),

@@ -41,8 +41,8 @@ export function makeRevocationStore({ prisma, run }: Pick<Postgres, 'prisma' | '
 
     settledSince: (from, limit) =>
       mapDatabaseErrors(async () => {
-        const { items, last } = await readTimePage<TokenKey>(run, SETTLED_SINCE, from, limit);
-        return { keys: items, last };
+        const { items, last } = await readTimePage(run, SETTLED_SINCE, from, limit);
+        return { keys: items as TokenKey[], last };
       }),
   };
 }

@@ -27,15 +27,15 @@ export function timePage(table: string, time: string, columns: string, item: str
 }
 
 /** @param ago for `$3` of a page that does not begin there. */
-export async function readTimePage<Item>(
+export async function readTimePage(
   run: RunPrepared,
   statement: Prepared,
   from: TimePageStart,
   limit: number,
   ago = 0,
-): Promise<{ items: Item[]; last: number }> {
+): Promise<{ items: unknown[]; last: number }> {
   const values = 'ago' in from ? [null, MAX_ID, from.ago, limit] : [new Date(from.at), from.id, ago, limit];
   const rows = await run<{ isStandby: boolean; items: string | null; last: Date | null }>(statement, values);
   const [{ items, last }] = refuseStandby(rows);
-  return { items: JSON.parse(items ?? '[]') as Item[], last: last?.getTime() ?? 0 };
+  return { items: JSON.parse(items ?? '[]') as unknown[], last: last?.getTime() ?? 0 };
 }

@@ -215,11 +215,11 @@ test('many users are set with one call for 32 of them', { skip: redisMissing }, 
   const llts = users.map(({ id }) => aLongLived({ id, userId: id }));
   for (const [i, llt] of llts.entries())
     await tokenStates.put(llt, { ...aUser(), id: i + 1, version: 1 }, await tokenStates.preparePut(i + 1));
-  const { putUser } = redis;
+  const putUser = redis.putUser.bind(redis);
   const calls: unknown[] = [];
   redis.putUser = (...args) => {
     calls.push(args[0]);
-    return putUser.apply(redis, args);
+    return putUser(...args);
   };
   await tokenStates.putUsers(users);
   t.strictSame(calls, [32, 1]);
