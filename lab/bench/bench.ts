@@ -3,12 +3,13 @@
  * Then the latency of verify during a flood of logins, compared with an idle server (flood.ts).
  * Then a timing test: whether the duration of a failed login reveals why it failed (login-times.ts).
  * Then the memory of a replica under both loads, compared with what the configuration check assumes (memory.ts).
+ * Then how long filling the largest cache of verified tokens stops the event loop (stall.ts).
  * Then the bytes of a session in Redis and PostgreSQL (bytes.ts).
  * Exit code 1 if a figure misses its limit (settings.ts), if the times of failed logins differ, or if the memory exceeds
  * the assumption. Shares are compared with the committed ones (docs/benchmarks.json).
  *
  * Arguments: the parts to run, all by default: hello verify profile refresh logout credentials scrypt flood
- * login-times memory bytes.
+ * login-times memory stall bytes.
  *
  * --json             one line of JSON with all figures
  * --save             writes docs/benchmarks.json and the table of docs/performance.md
@@ -30,10 +31,11 @@ import { CONNECTIONS, YARDSTICKS } from './operations.ts';
 import { benchPeers } from './peers/peers.ts';
 import { benchText, committedFigures, figuresOf, FIGURES, withoutRuler } from './report.ts';
 import { amount, limit, type Amount } from './settings.ts';
+import { measureStall } from './stall.ts';
 import { measureSpeed, type SpeedReport } from './speed.ts';
 import { makeWorld, type World } from './world.ts';
 
-const PARTS = [...YARDSTICKS, 'flood', 'login-times', 'memory', 'bytes'] as const;
+const PARTS = [...YARDSTICKS, 'flood', 'login-times', 'memory', 'stall', 'bytes'] as const;
 const FLOOR = new URL('./floor.js', import.meta.url).pathname;
 /** A round of the flood takes ten seconds, most of which the queue of logins needs to empty. */
 const FLOOD_ROUNDS = 5;
@@ -87,6 +89,7 @@ async function benchParts(): Promise<number> {
       flood: wants('flood') ? await floodOf(world) : null,
       logins: wants('login-times') ? await loginsOf(world) : null,
       memory: wants('memory') ? await memoryOf(world) : null,
+      stall: wants('stall') ? measureStall({ fills: set('BENCH_STALL_FILLS') }) : null,
       bytes: wants('bytes') ? await bytesOf() : null,
     },
     { settings, isJudged: isMeasured },
@@ -131,6 +134,7 @@ function loginsOf(world: World) {
 function memoryOf(world: World) {
   return measureMemory(world, {
     seconds: set('BENCH_MEMORY_SECONDS'),
+    tokens: set('BENCH_MEMORY_TOKENS'),
     cases: set('BENCH_MEMORY_CASES'),
   });
 }

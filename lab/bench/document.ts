@@ -6,6 +6,7 @@ import type { LoginTimesReport } from './login-times.ts';
 import type { MemoryReport } from './memory.ts';
 import { OPERATIONS } from './operations.ts';
 import { limit, type LimitName } from './settings.ts';
+import { stallCheck, type StallReport } from './stall.ts';
 import type { SpeedReport } from './speed.ts';
 import { median } from './statistics.ts';
 
@@ -15,6 +16,7 @@ export interface Parts {
   flood: FloodReport | null;
   logins: LoginTimesReport | null;
   memory: MemoryReport | null;
+  stall: StallReport | null;
   bytes: BytesReport | null;
 }
 
@@ -66,7 +68,7 @@ export function shortened(_name: string, value: unknown): unknown {
   return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value;
 }
 
-function checksOf({ speed, flood, logins, bytes }: Parts): Check[] {
+function checksOf({ speed, flood, logins, stall, bytes }: Parts): Check[] {
   const least = (setting: LimitName, what: string, value: number): Check => {
     const minimum = limit(setting);
     return { setting, what, value, limit: minimum, isMet: value >= minimum };
@@ -82,6 +84,7 @@ function checksOf({ speed, flood, logins, bytes }: Parts): Check[] {
     checks.push({ setting: 'BENCH_MAX_FLOOD', what, value, limit: maximum, isMet: value <= maximum });
   }
   if (logins) checks.push(least('BENCH_MIN_POWER', 'power to see 5% between failed logins', logins.power));
+  if (stall) checks.push(stallCheck(stall));
   if (bytes) checks.push(...byteChecks(bytes));
   return checks;
 }

@@ -7,6 +7,7 @@ import type { MemoryReport } from './memory.ts';
 import { OPERATIONS } from './operations.ts';
 import type { LimitName } from './settings.ts';
 import type { OperationReport } from './speed.ts';
+import { stallTable } from './stall.ts';
 import { median } from './statistics.ts';
 
 /** Above this share of a core the generator limits the faster server, which flatters the slower one. */
@@ -17,7 +18,7 @@ const BUSY = 0.6;
 const STARVED = 0.8;
 
 export function tablesOf(document: BenchDocument): Table[] {
-  const { flood, logins, memory, bytes } = document;
+  const { flood, logins, memory, stall, bytes } = document;
   return [
     speedTable(document),
     rulerTable(document),
@@ -25,6 +26,7 @@ export function tablesOf(document: BenchDocument): Table[] {
     ...(flood ? [floodTable(flood)] : []),
     ...(logins ? [loginTable(logins)] : []),
     memoryTable(document, memory),
+    ...(stall ? [stallTable(stall)] : []),
     ...(bytes ? [bytesTable(bytes)] : []),
     limitTable(document),
   ];
