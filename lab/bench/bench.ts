@@ -3,6 +3,7 @@
  * Then the latency of verify during a flood of logins, compared with an idle server (flood.ts).
  * Then a timing test: whether the duration of a failed login reveals why it failed (login-times.ts).
  * Then the memory of a replica under both loads, compared with what the configuration check assumes (memory.ts).
+ * Then how long filling the largest cache of verified tokens stops the event loop (stall.ts).
  * Then the bytes of a session in Redis and PostgreSQL (bytes.ts).
  * Then the instructions of Redis for a verify, counted by valgrind (redis-instructions.ts).
  * Exit code 2, without a verdict on the limits, if the load average was above 2 at the start. Otherwise exit code 1 if a
@@ -10,7 +11,7 @@
  * Shares are compared with the committed ones (docs/benchmarks.json).
  *
  * Arguments: the parts to run, all by default: hello verify profile refresh logout credentials scrypt flood
- * login-times memory bytes instructions.
+ * login-times memory stall bytes instructions.
  *
  * --json             one line of JSON with all figures
  * --save             writes docs/benchmarks.json and the table of docs/performance.md
@@ -35,9 +36,10 @@ import { benchText, committedFigures, figuresOf, FIGURES } from './report.ts';
 import { amount, LATENCY_CORES, limit, type Amount } from './settings.ts';
 import { measureInstructions } from './redis-instructions.ts';
 import { measureSpeed, type SpeedReport } from './speed.ts';
+import { measureStall } from './stall.ts';
 import { makeWorld, type World } from './world.ts';
 
-const PARTS = [...YARDSTICKS, 'flood', 'login-times', 'memory', 'bytes', 'instructions'] as const;
+const PARTS = [...YARDSTICKS, 'flood', 'login-times', 'memory', 'stall', 'bytes', 'instructions'] as const;
 const RULER = new URL('./ruler.js', import.meta.url).pathname;
 const FLOOR = new URL('./floor.js', import.meta.url).pathname;
 /** A round of the flood takes ten seconds, most of which the queue of logins needs to empty. */
@@ -95,6 +97,7 @@ async function benchParts(): Promise<number> {
       flood: wants('flood') ? await floodOf(world) : null,
       logins: wants('login-times') ? await loginsOf(world) : null,
       memory: wants('memory') ? await memoryOf(world) : null,
+      stall: wants('stall') ? measureStall({ fills: set('BENCH_STALL_FILLS') }) : null,
       bytes: wants('bytes') ? await bytesOf() : null,
       instructions: wants('instructions') ? await instructionsOf() : null,
     },
@@ -161,6 +164,7 @@ function loginsOf(world: World) {
 function memoryOf(world: World) {
   return measureMemory(world, {
     seconds: set('BENCH_MEMORY_SECONDS'),
+    tokens: set('BENCH_MEMORY_TOKENS'),
     cases: set('BENCH_MEMORY_CASES'),
   });
 }

@@ -38,6 +38,7 @@ function partsOf(...operations: OperationReport[]): Parts {
     flood: null,
     logins: null,
     memory: null,
+    stall: null,
     bytes: null,
   };
 }
@@ -158,6 +159,16 @@ test('a session fails above 200 bytes in Redis, or above 250 in PostgreSQL after
     t.equal(hasFailed(missed), true);
     t.match(benchText(missed, null), new RegExp(`${setting} .* at most .* FAIL`));
   }
+  t.end();
+});
+
+test('a full cache of tokens fails if each fill stops the event loop for more than 20 ms', (t) => {
+  const documentWith = (...longest: number[]) =>
+    makeDocument({ ...partsOf(), stall: { tokens: 1_000_000, longest } }, OPTIONS);
+  t.equal(hasFailed(documentWith(31, 20, 25)), false);
+  const missed = documentWith(31, 20.1, 25);
+  t.equal(hasFailed(missed), true);
+  t.match(benchText(missed, null), /BENCH_MAX_STALL .* at most 20 .* FAIL/);
   t.end();
 });
 

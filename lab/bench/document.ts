@@ -8,6 +8,7 @@ import { OPERATIONS, type Operation } from './operations.ts';
 import { limit, type LimitName } from './settings.ts';
 import type { InstructionsReport } from './redis-instructions.ts';
 import { cpuShare, type SpeedReport } from './speed.ts';
+import { stallCheck, type StallReport } from './stall.ts';
 import { median } from './statistics.ts';
 
 /** The parts of a run; null for one that was left out. */
@@ -16,6 +17,7 @@ export interface Parts {
   flood: FloodReport | null;
   logins: LoginTimesReport | null;
   memory: MemoryReport | null;
+  stall: StallReport | null;
   bytes: BytesReport | null;
   /** Absent from documents of an earlier bench. */
   instructions?: InstructionsReport | null;
@@ -69,7 +71,7 @@ export function shortened(_name: string, value: unknown): unknown {
   return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value;
 }
 
-function checksOf({ speed, flood, logins, bytes, instructions }: Parts): Check[] {
+function checksOf({ speed, flood, logins, stall, bytes, instructions }: Parts): Check[] {
   const least = (setting: LimitName, what: string, value: number): Check => {
     const minimum = limit(setting);
     return { setting, what, value, limit: minimum, isMet: value >= minimum };
@@ -103,6 +105,7 @@ function checksOf({ speed, flood, logins, bytes, instructions }: Parts): Check[]
     checks.push(most('BENCH_MAX_FLOOD', what, flood.ratio));
   }
   if (logins) checks.push(least('BENCH_MIN_POWER', 'power to see 5% between failed logins', logins.power));
+  if (stall) checks.push(stallCheck(stall));
   if (bytes) checks.push(...byteChecks(bytes));
   return checks;
 }

@@ -1,12 +1,20 @@
+import { createPrivateKey, sign } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BASE_MEMORY } from '../../src/config/config.ts';
 import { hashMemory } from '../../src/infra/crypto/scrypt-hasher.ts';
+import { claimsOf, headerOf } from '../../test/support/client.ts';
 import { load, loginFlood } from '../../test/support/generator/generator.ts';
+import { runLoad } from '../../test/support/generator/load.ts';
 import { verifyRequest } from '../../test/support/generator/requests.ts';
 import { startServer } from '../../test/support/measured-server.ts';
+import { CONNECTIONS } from './operations.ts';
 import { PRODUCTION_COST, type World } from './world.ts';
 
 const SESSIONS = 64;
+/** Seconds in which all tokens are presented at the latest. */
+const FILL_TIMEOUT = 120;
 /** Near what one core answers beside the hashes. */
 const VERIFY_PER_SECOND = 2000;
 /** Milliseconds. */
@@ -34,24 +42,52 @@ export interface MemoryReport {
 }
 
 /**
- * The memory of one replica while it verifies near full speed and more logins arrive than it can check. On a busy
- * machine some requests fail, which does not matter here.
+ * The memory of one replica that remembers as many tokens as BASE_MEMORY holds, while it verifies near full speed and
+ * more logins arrive than it can check. On a busy machine some requests fail, which does not matter here.
  */
 export async function measureMemory(
   world: World,
-  { seconds, cases = CASES.length }: { seconds: number; cases?: number },
+  { seconds, tokens, cases = CASES.length }: { seconds: number; tokens: number; cases?: number },
 ): Promise<MemoryReport> {
+  const sessions = (await world.sessions(SESSIONS)).map(({ access_token }) => access_token);
+  const requests = manyOf(sessions, tokens, world).map(verifyRequest);
   const rounds: MemoryRound[] = [];
-  for (const each of CASES.slice(-cases)) rounds.push(await measure(world, each, seconds));
+  for (const each of CASES.slice(-cases)) rounds.push(await measure(world, each, { requests, seconds }));
   const isOver = rounds.some(({ base }) => base > BASE_MEMORY);
   return { rounds, budget: BASE_MEMORY, isOver };
 }
 
-async function measure(world: World, { concurrency, tracing }: Case, seconds: number): Promise<MemoryRound> {
-  const tokens = (await world.sessions(SESSIONS)).map(({ access_token }) => access_token);
+/** Many access tokens of a few sessions: a replica remembers each token by itself. */
+function manyOf(sessions: readonly string[], length: number, { env }: World): string[] {
+  const key = createPrivateKey(readFileSync(join(env.SIGNING_KEYS_DIR ?? '', '0001.pem')));
+  const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url');
+  return Array.from({ length }, (_, i) => {
+    const token = sessions[i % sessions.length] ?? '';
+    const input = `${encode(headerOf(token))}.${encode({ ...claimsOf(token), number: i })}`;
+    const signature = sign('sha256', Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' });
+    return `${input}.${signature.toString('base64url')}`;
+  });
+}
+
+/** Presents each token once. */
+async function fill(url: string, requests: readonly string[]): Promise<void> {
+  let at = 0;
+  const next = () => requests[at++] ?? null;
+  const callers = Array.from({ length: CONNECTIONS }, () => ({ next }));
+  const { requests: answered } = await runLoad(url, callers, FILL_TIMEOUT);
+  if (answered < requests.length)
+    throw new Error(`only ${answered} tokens were answered in ${FILL_TIMEOUT} s`);
+}
+
+async function measure(
+  world: World,
+  { concurrency, tracing }: Case,
+  { requests, seconds }: { requests: readonly string[]; seconds: number },
+): Promise<MemoryRound> {
+  const hashes = concurrency * hashMemory(PRODUCTION_COST);
   const server = await startServer({
     script: new URL('../../src/server.js', import.meta.url).pathname,
-    nodeOptions: [],
+    nodeOptions: [limitedTo(BASE_MEMORY + hashes)],
     env: {
       ...world.env,
       RATE_LIMIT_LOGIN: '0',
@@ -72,9 +108,10 @@ async function measure(world: World, { concurrency, tracing }: Case, seconds: nu
     }
   })();
   try {
+    await fill(server.url, requests);
     const verify = {
       origin: server.url,
-      requests: tokens.map(verifyRequest),
+      requests: requests.slice(0, SESSIONS),
       perSecond: VERIFY_PER_SECOND,
       seconds,
     };
@@ -87,5 +124,10 @@ async function measure(world: World, { concurrency, tracing }: Case, seconds: nu
     await sampled;
     await server.stop();
   }
-  return { concurrency, tracing, peak, base: peak - concurrency * hashMemory(PRODUCTION_COST) };
+  return { concurrency, tracing, peak, base: peak - hashes };
+}
+
+/** What the service reads as the memory limit of its container. It does not change the limits of V8. */
+function limitedTo(bytes: number): string {
+  return `--import=data:text/javascript,process.constrainedMemory=()=>${bytes}`;
 }

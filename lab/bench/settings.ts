@@ -1,4 +1,5 @@
 /** What the environment may change of a run, and what has to come out of it. */
+import { REMEMBERED } from '../../src/domain/sizing/costs.ts';
 
 /** The usual value, and that of `--smoke`, which only shows that the bench runs. */
 const AMOUNTS = {
@@ -10,8 +11,12 @@ const AMOUNTS = {
   BENCH_LATENCY_SECONDS: [1.5, 0.3],
   BENCH_FLOOD_SECONDS: [2, 0.5],
   BENCH_MEMORY_SECONDS: [8, 1],
+  /** These fill both generations of the cache of a replica whose memory limit leaves nothing to more. */
+  BENCH_MEMORY_TOKENS: [2 * REMEMBERED, 2000],
   /** How many of the cases of memory.ts, from the last one on. */
   BENCH_MEMORY_CASES: [3, 1],
+  /** How often the largest cache of verified tokens is filled. */
+  BENCH_STALL_FILLS: [3, 1],
   /** The most; fewer are enough if the machine is quiet. */
   BENCH_LOGIN_ROUNDS: [90, 1],
   /** Sessions of the row beside verify's usual 100. */
@@ -44,6 +49,8 @@ const LIMITS = {
   BENCH_MIN_POWER: 0.9,
   /** Verify's p99 in a flood of logins, as a multiple of the idle one. */
   BENCH_MAX_FLOOD: 3,
+  /** Milliseconds; a verify must not wait longer for what others present. */
+  BENCH_MAX_STALL: 20,
   /** Of one session; docs/adr/0017 says what is counted. */
   BENCH_MAX_REDIS_BYTES: 200,
   BENCH_MAX_POSTGRES_BYTES: 250,

@@ -8,6 +8,7 @@ import type { MemoryReport } from './memory.ts';
 import { OPERATIONS } from './operations.ts';
 import type { LimitName } from './settings.ts';
 import type { OperationReport } from './speed.ts';
+import { stallTable } from './stall.ts';
 import { median } from './statistics.ts';
 
 /** Above this share of a core the generator limits the faster server, which flatters the slower one. */
@@ -18,7 +19,7 @@ const BUSY = 0.6;
 const STARVED = 0.8;
 
 export function tablesOf(document: BenchDocument): Table[] {
-  const { flood, logins, memory, bytes, instructions } = document;
+  const { flood, logins, memory, stall, bytes, instructions } = document;
   return [
     speedTable(document),
     rulerTable(document),
@@ -26,6 +27,7 @@ export function tablesOf(document: BenchDocument): Table[] {
     ...(flood ? [floodTable(flood)] : []),
     ...(logins ? [loginTable(logins)] : []),
     memoryTable(document, memory),
+    ...(stall ? [stallTable(stall)] : []),
     ...(bytes ? [bytesTable(bytes)] : []),
     ...(instructions ? [instructionsTable(instructions)] : []),
     limitTable(document),
