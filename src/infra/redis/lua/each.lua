@@ -10,7 +10,7 @@
   Errors: READONLY, MASTERDOWN, NOREPLICAS: the client looks for another master
     of a single token, any error: the client treats it as `failed`
 ]]
--- Nothing else can fail with a single token. Then pcall only costs: a sixth of a check.
+-- A single token's error concerns no other one, so pcall would only cost.
 if #KEYS == 2 then return { handleToken(KEYS[1], KEYS[2], ARGV[1]) } end
 
 local replies = {}
