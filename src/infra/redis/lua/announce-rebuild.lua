@@ -26,6 +26,7 @@ end
 
 local function missing(userKey, now)
   local isAnnounced, reason = pcall(announceRebuild, userKey, now)
-  if not isAnnounced and not string.find(reason, 'OOM') then error(reason, 0) end
+  -- It fails again, because error(reason) would put another word before the code that the client acts on.
+  if not isAnnounced and not string.find(reason, 'OOM') then announceRebuild(userKey, now) end
   return 'missing\0' .. now
 end

@@ -46,11 +46,13 @@ local function handleToken(tokenKey, userKey, generation)
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
     if token[3] and now - tonumber(token[3]) < 60000 then return answer end
     local used = string.format('%.0f', now)
-    local isNoted, reason = pcall(call, 'HSET', tokenKey, 'used', used)
-    if isNoted then return answer .. '\0' .. used end
+    local function note() call('HSET', tokenKey, 'used', used) end
+    local isNoted, reason = pcall(note)
     -- Only lists show it: a full Redis takes no note, and the token is good all the same.
-    if string.find(reason, 'OOM') then return answer end
-    error(reason, 0)
+    if not isNoted and string.find(reason, 'OOM') then return answer end
+    -- It fails again, because error(reason) would put another word before the code that the client acts on.
+    if not isNoted then note() end
+    return answer .. '\0' .. used
   end
 
   if not isLatest or token[4] == '1' then return answer end
