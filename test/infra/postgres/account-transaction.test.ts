@@ -26,7 +26,7 @@ const WITHOUT_LANE: Record<string, number> = {
   'revocation-store.ts': 1,
   'token-store.ts': 1,
   'purge.ts': 2,
-  'user-store.ts': 1,
+  'changed-users.ts': 1,
   // A command, which runs alone.
   'recover.ts': 3,
   // The row of a service or of a file, by a command.

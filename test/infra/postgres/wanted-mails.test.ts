@@ -16,8 +16,8 @@ test('the next mails are found by an index among any number of others', async (t
   await add(20_000, "interval '2 hours'", 'NULL::interval');
   await add(20_000, "interval '2 hours'", "interval '90 minutes'");
   await add(20_000, "interval '20 minutes'", "interval '30 seconds'");
-  await add(20_000, "interval '10 minutes' - n * interval '1 ms'", "interval '2 minutes'");
-  await add(3, "interval '1 minute' - n * interval '1 ms'", 'NULL::interval');
+  await add(20_000, "(interval '10 minutes' - n * interval '1 ms')", "interval '2 minutes'");
+  await add(3, "(interval '1 minute' - n * interval '1 ms')", 'NULL::interval');
   await sql(url, 'VACUUM ANALYZE wanted_mails');
   const query = oldestQuery(5);
   const found = await postgres.prisma.$queryRaw<{ id: bigint }[]>(query);
