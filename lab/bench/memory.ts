@@ -14,7 +14,7 @@ import { PRODUCTION_COST, type World } from './world.ts';
 
 const SESSIONS = 64;
 /** Seconds in which all tokens are presented at the latest. */
-const FILL_TIMEOUT = 120;
+const FILL_TIMEOUT = 300;
 /** Near what one core answers beside the hashes. */
 const VERIFY_PER_SECOND = 2000;
 /** Milliseconds. */
