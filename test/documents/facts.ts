@@ -17,7 +17,7 @@ import { QUANTITY, readQuantity, states } from './quantity.ts';
 const ELSEWHERE = new Set(
   `EAI_AGAIN SQL_ASCII CURRENT_USER ERR_TLS_ NAME_FILE USER_ID BUILDAH_ISOLATION BUILDAH_OPTIONS NODE_IMAGE
   NODE_EXTRA_CA_CERTS NODE_USE_ENV_PROXY HTTPS_PROXY NO_PROXY MINIO_IDENTITY_OPENID_CLAIM_NAME OTEL_SERVICE_NAME OTEL_RESOURCE_ATTRIBUTES OTEL_TRACES_SAMPLER
-  OTEL_BSP_* FUZZ_COUNT FUZZ_SEED SOAK_MINUTES SCALE_SESSIONS BENCH_BUDGET_ROUNDS TEST_SCALE TEST_GO TEST_DATABASE_URL
+  OTEL_BSP_* FUZZ_COUNT FUZZ_SEED SOAK_MINUTES SCALE_SESSIONS BENCH_BUDGET_ROUNDS BENCH_LATENCY_CORES TEST_SCALE TEST_GO TEST_DATABASE_URL
   TEST_REDIS_URL latchkey_owner latchkey_admin auth_time httpd_can_network_connect pg_last_wal_receive_lsn
   synchronous_mode synchronous_mode_strict add_something jwt_issuer oauth2_claim jwt_authn require_expiration
   oidc_discovery_url bound_audiences prisma/migrations/TIMESTAMP_add_something/migration.sql

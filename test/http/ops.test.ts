@@ -350,7 +350,7 @@ test('each request increments its metrics by one', skip, async (t) => {
     login_token = await firstStep(target, other.username);
   });
   await moved([outcome('second_steps', 'wrong'), error('invalid_second_factor')], () =>
-    secondStep(target, { login_token, code: 'no code' }),
+    secondStep(target, { login_token, code: factor.code(9) }),
   );
   await moved([outcome('second_steps', 'totp'), outcome('logins', 'success')], () =>
     secondStep(target, { login_token, code: factor.code() }),
