@@ -72,18 +72,22 @@ function contractsHold(kind: string, url: string): void {
   });
 }
 
+// Whatever waits comes before the first test: once all tests so far have ended, the file counts as ended.
 const direct = await makeOwnRole(file);
 await direct.set({ ...HARMLESS, ...CHANGED });
 await migrate(direct.url);
-contractsHold('PostgreSQL with the settings of its role', direct.url);
-
 const skip = toolsMissing('bash', 'pgbouncer');
-if (!skip) {
-  const pooled = await makeOwnRole(file);
-  await pooled.set(HARMLESS);
-  const { url } = await startPgBouncer(file, pooled.url, 5);
+const pooled = skip ? null : await behindPgBouncer();
+
+contractsHold('PostgreSQL with the settings of its role', direct.url);
+if (pooled) contractsHold('PgBouncer with the settings of its role', pooled);
+
+async function behindPgBouncer(): Promise<string> {
+  const { url: database, set } = await makeOwnRole(file);
+  await set(HARMLESS);
+  const { url } = await startPgBouncer(file, database, 5);
   await migrate(url);
-  contractsHold('PgBouncer with the settings of its role', url);
+  return url;
 }
 
 test('what only an administrator can change is named, and a connection is refused', async (t) => {
