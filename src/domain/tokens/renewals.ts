@@ -85,7 +85,7 @@ export function makeRenewals(ports: RenewalPorts) {
     const held = await holding(master);
     if (!held) return;
     const { server } = held;
-    let { watch } = held;
+    let watch: Watch | null = held.watch;
     const renewal = renewalOf(watch, server, clock.monotonic());
     let readAt: number | undefined;
     let from: Parameters<RevocationStore['settledSince']>[0] = { ago: renewal.startedAt - renewal.since };
@@ -97,10 +97,11 @@ export function makeRenewals(ports: RenewalPorts) {
       const end = keys[PAGE - 1];
       if (!end) break;
       from = { at: last, id: end.tokenId };
-      const next = await move(master, watch, moved(watch.lease, self));
-      if (!next) return;
-      watch = next;
+      // A replica that has lost the lease still goes on to the newest ends, which come last: if PostgreSQL needs longer
+      // for a page than the others wait, the next holder loses the lease on its first page too.
+      if (watch) watch = await move(master, watch, moved(watch.lease, self));
     }
+    if (!watch) return;
     const after = renewed(watch, renewal, readAt);
     if (renewal.isFull && after.tenure && leases.hasFeed(master)) {
       const now = clock.monotonic();

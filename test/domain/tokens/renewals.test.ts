@@ -306,8 +306,8 @@ test('each master has its own holder, who sends its keys only; that of the feed 
   t.strictSame(published, [11, 12]);
 });
 
-test('the lease moves with each page, and who has lost it goes no further', async (t) => {
-  const { clock, ends, replica } = aWorld();
+test('the lease moves with each page, and a replica that has lost it goes on without it', async (t) => {
+  const { clock, ends, replica, reported } = aWorld();
   const server = new Server();
   const a = replica('a', { m: server });
   for (let i = 1; i <= 2500; i++) ends.push({ key: { userId: 1, tokenId: i }, at: clock.now() - 30_000 + i });
@@ -326,12 +326,19 @@ test('the lease moves with each page, and who has lost it goes no further', asyn
 
   server.tombstones.clear();
   server.id = 'two';
+  reported.length = 0;
+  const taken = { replica: 'b', moves: 100, server: 'two', full: 100 };
   a.meanwhile(() => {
-    server.lease = { replica: 'b', moves: 100, server: 'two', full: 100 };
+    server.lease = taken;
   });
   await a.run();
-  t.equal(server.tombstones.size, 1000);
-  t.equal(server.lease?.replica, 'b');
+  t.equal(server.tombstones.size, 2500, 'the newest end is on the last page');
+  t.equal(server.lease, taken);
+  t.strictSame(reported, [], 'the feed hears of it from the next holder');
+  a.asked();
+  a.meanwhile(() => undefined);
+  await a.run();
+  t.strictSame(a.asked(), []);
 });
 
 test('the feed learns what full renewals cover, and no more than changed users do', async (t) => {
