@@ -32,6 +32,8 @@ interface RenewalPorts {
 
 /** Tombstones read and set per batch. */
 const PAGE = 1000;
+/** Milliseconds after which a renewal that has not ended counts as failed. */
+const LONGEST = 10_000;
 
 /**
  * Sets the tombstones again that a failover may have lost, or that went to a demoted master, and publishes them again.
@@ -41,7 +43,7 @@ export function makeRenewals(ports: RenewalPorts) {
   const { leases, self, revocations, tokenStates, feed, changes, clock, pause } = ports;
   const watches = new Map<string, Watch>();
   /** A master that hangs holds up no other one. */
-  const running = new Map<string, Promise<void>>();
+  const running = new Map<string, { since: number; ended: Promise<void> }>();
   const failures = new Map<string, Error>();
 
   function note(master: string, watch: Watch): Watch {
@@ -112,22 +114,32 @@ export function makeRenewals(ports: RenewalPorts) {
   }
 
   return {
-    /** Begins what is due. @throws the failure of a master that has not worked since; `unavailable` without masters */
+    /**
+     * Begins what is due.
+     * @throws the failure of a master that has not worked since, or whose renewal does not end; `unavailable` without
+     * masters
+     */
     tick(): void {
       const masters = leases.masters();
       // What was known of them still counts once they are back.
       if (masters.length === 0) throw new AuthError('unavailable');
       for (const known of [watches, failures])
         for (const master of known.keys()) if (!masters.includes(master)) known.delete(master);
+      const now = clock.monotonic();
       for (const master of masters) {
-        if (running.has(master)) continue;
+        const begun = running.get(master);
+        if (begun) {
+          // Otherwise this task would count as working for as long as a renewal goes on.
+          if (now - begun.since > LONGEST) failures.set(master, new Error(`no end of the renewal on ${master}`));
+          continue;
+        }
         const ended = renew(master)
           .then(
             () => failures.delete(master),
             (error: unknown) => failures.set(master, error as Error),
           )
           .then(() => void running.delete(master));
-        running.set(master, ended);
+        running.set(master, { since: now, ended });
       }
       const [failure] = failures.values();
       if (failure !== undefined) throw failure;
@@ -135,7 +147,7 @@ export function makeRenewals(ports: RenewalPorts) {
 
     /** Waits for what has begun. */
     async ended(): Promise<void> {
-      await Promise.all(running.values());
+      await Promise.all([...running.values()].map((each) => each.ended));
     },
   };
 }

@@ -378,7 +378,7 @@ test('a renewal that reads the record late is followed by a full one', async (t)
 });
 
 test('a master that hangs delays no other one, and a failure is told until it works', async (t) => {
-  const { end, replica, pass } = aWorld();
+  const { clock, end, replica, pass } = aWorld();
   const [hanging, other] = [new Server((id) => id === 1), new Server((id) => id === 2)];
   const a = replica('a', { hanging, other });
   await pass(1000, a);
@@ -391,6 +391,15 @@ test('a master that hangs delays no other one, and a failure is told until it wo
     await new Promise(setImmediate);
   }
   t.ok(other.tombstones.has(12));
+  clock.pass(10_000);
+  a.tick();
+  clock.pass(1);
+  t.throws(
+    () => {
+      a.tick();
+    },
+    { message: 'no end of the renewal on hanging' },
+  );
   let hasEnded = false;
   const ended = a.ended().then(() => {
     hasEnded = true;
@@ -410,5 +419,5 @@ test('a master that hangs delays no other one, and a failure is told until it wo
   a.asked();
   a.masters.other = other;
   await a.run();
-  t.match(a.asked(), [{ ago: 330_750 }], 'it remembers when it last renewed there');
+  t.match(a.asked(), [{ ago: 340_751 }], 'it remembers when it last renewed there');
 });
