@@ -23,7 +23,7 @@ interface RenewalPorts {
   /** Without publishing: only who holds the master of the feed publishes. */
   tokenStates: Pick<TokenStateStore, 'revokeAll'>;
   feed: Pick<RevocationFeed, 'publish' | 'renewed'>;
-  /** The feed's other half. `renewedUntil` is when changed users were last published, by the monotonic clock. */
+  /** The feed's other half. Changed users were published until then, by the monotonic clock; -Infinity: not yet. */
   changes: { renewedUntil(): number };
   clock: Pick<Clock, 'monotonic'>;
   /** Resolves after `ms` milliseconds. */
@@ -45,6 +45,8 @@ export function makeRenewals(ports: RenewalPorts) {
   /** A master that hangs holds up no other one. */
   const running = new Map<string, { since: number; ended: Promise<void> }>();
   const failures = new Map<string, Error>();
+  /** Masters whose last full renewal the feed has not heard of. */
+  const untold = new Set<string>();
 
   function note(master: string, watch: Watch): Watch {
     watches.set(master, watch);
@@ -105,9 +107,14 @@ export function makeRenewals(ports: RenewalPorts) {
     }
     if (!watch) return;
     const after = renewed(watch, renewal, readAt);
-    if (renewal.isFull && after.tenure && leases.hasFeed(master)) {
+    if (!leases.hasFeed(master)) untold.delete(master);
+    else if (renewal.isFull) untold.add(master);
+    const usersUntil = changes.renewedUntil();
+    // After a start, changed users may come later than the tombstones. The feed then hears of both with a short renewal.
+    if (untold.has(master) && after.tenure && usersUntil > -Infinity) {
       const now = clock.monotonic();
-      await feed.renewed(now - after.tenure.since, now - Math.min(renewal.startedAt, changes.renewedUntil()));
+      await feed.renewed(now - after.tenure.since, now - Math.min(after.fullAt, usersUntil));
+      untold.delete(master);
     }
     const done = await move(master, watch, moved(watch.lease, self, renewal.isFull ? server : undefined));
     if (done) note(master, { ...done, fullAt: after.fullAt, tenure: after.tenure });

@@ -360,6 +360,17 @@ test('the feed learns what full renewals cover, and no more than changed users d
   t.strictSame(reported, [[90_000, 29_500]], 'changed users are behind');
 });
 
+test('after a start, the feed hears of a renewal once changed users were renewed too', async (t) => {
+  const { clock, reported, replica, pass, usersUntil } = aWorld();
+  const a = replica('a', { m: new Server() });
+  usersUntil(-Infinity);
+  await pass(1000, a);
+  t.strictSame(reported, []);
+  usersUntil(clock.monotonic());
+  await pass(500, a);
+  t.strictSame(reported, [[61_000, 1000]], 'of what the full one covered');
+});
+
 test('a renewal that reads the record late is followed by a full one', async (t) => {
   const { clock, replica, pass } = aWorld();
   const a = replica('a', { m: new Server() });
