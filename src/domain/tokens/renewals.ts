@@ -5,6 +5,7 @@ import {
   INTERVAL,
   moved,
   newWatch,
+  released,
   renewalOf,
   renewed,
   see,
@@ -85,12 +86,13 @@ export function makeRenewals(ports: RenewalPorts) {
     return seen.watch.lease?.replica === self ? seen : null;
   }
 
-  async function renew(master: string): Promise<void> {
+  /** @param isLast whether to renew in full, because this replica stops. */
+  async function renew(master: string, isLast = false): Promise<void> {
     const held = await holding(master);
     if (!held) return;
     const { server } = held;
     let watch: Watch | null = held.watch;
-    const renewal = renewalOf(watch, server, clock.monotonic());
+    const renewal = renewalOf(isLast ? { ...watch, tenure: null } : watch, server, clock.monotonic());
     let readAt: number | undefined;
     let from: Parameters<RevocationStore['settledSince']>[0] = { ago: renewal.startedAt - renewal.since };
     for (;;) {
@@ -120,6 +122,18 @@ export function makeRenewals(ports: RenewalPorts) {
     if (done) note(master, { ...done, fullAt: after.fullAt, tenure: after.tenure });
   }
 
+  async function ended(): Promise<void> {
+    await Promise.all([...running.values()].map((each) => each.ended));
+  }
+
+  async function release(master: string): Promise<void> {
+    const isHolder = () => watches.get(master)?.lease?.replica === self;
+    // If the whole installation stops, the feed goes on after a start that comes within a minute of this renewal.
+    if (isHolder() && leases.hasFeed(master)) await renew(master, true);
+    const watch = watches.get(master);
+    if (watch?.lease && isHolder()) await move(master, watch, released(watch.lease));
+  }
+
   return {
     /**
      * Begins what is due.
@@ -137,7 +151,8 @@ export function makeRenewals(ports: RenewalPorts) {
         const begun = running.get(master);
         if (begun) {
           // Otherwise this task would count as working for as long as a renewal goes on.
-          if (now - begun.since > LONGEST) failures.set(master, new Error(`no end of the renewal on ${master}`));
+          if (now - begun.since > LONGEST)
+            failures.set(master, new Error(`no end of the renewal on ${master}`));
           continue;
         }
         const ended = renew(master)
@@ -153,8 +168,12 @@ export function makeRenewals(ports: RenewalPorts) {
     },
 
     /** Waits for what has begun. */
-    async ended(): Promise<void> {
-      await Promise.all([...running.values()].map((each) => each.ended));
+    ended,
+
+    /** Leaves the masters to other replicas, once ticks have stopped. @throws AuthError `unavailable` */
+    async release(): Promise<void> {
+      await ended();
+      await Promise.all(leases.masters().map(release));
     },
   };
 }

@@ -116,6 +116,7 @@ function aWorld() {
         renewals.tick();
       },
       ended: () => renewals.ended(),
+      release: () => renewals.release(),
       /** A tick, and what comes of it. @returns the failure that it reports. */
       async run(): Promise<unknown> {
         let failure: unknown = null;
@@ -339,6 +340,33 @@ test('the lease moves with each page, and a replica that has lost it goes on wit
   a.meanwhile(() => undefined);
   await a.run();
   t.strictSame(a.asked(), []);
+});
+
+test('a replica that stops tells the feed of a last renewal, and leaves its masters to others at once', async (t) => {
+  const { end, replica, reported, pass } = aWorld();
+  const [odd, even] = [new Server((id) => id % 2 === 1), new Server((id) => id % 2 === 0)];
+  const [a, b] = [replica('a', { odd, even }), replica('b', { odd, even })];
+  await pass(20_000, a, b);
+  even.lease = { replica: 'b', moves: 900, server: 'one', full: 900 };
+  await a.run();
+  reported.length = 0;
+  end(11, 59_000);
+  await a.release();
+  t.ok(odd.tombstones.has(11));
+  t.strictSame(reported, [[79_750, 0]]);
+  t.match(
+    [odd.lease, even.lease],
+    [
+      { replica: '', server: 'one' },
+      { replica: 'b', moves: 900 },
+    ],
+  );
+  await b.run();
+  t.equal(odd.lease?.replica, 'b');
+
+  const asked = odd.moves.length;
+  await a.release();
+  t.equal(odd.moves.length, asked, 'it holds nothing any more');
 });
 
 test('the feed learns what full renewals cover, and no more than changed users do', async (t) => {
