@@ -154,7 +154,8 @@ export function makeDurability(parts: DurabilityParts) {
 
     /** Writes what is pending, once the background tasks have stopped. */
     async finish(): Promise<void> {
-      await renewals.ended();
+      // Otherwise another replica takes over a little later.
+      const released = renewals.release().catch(() => undefined);
       await marksSettled();
       await endForReuse.retry().catch(() => undefined);
       if (endForReuse.size() > 0) {
@@ -163,6 +164,7 @@ export function makeDurability(parts: DurabilityParts) {
       await writeBehind.flush().catch((error: unknown) => {
         logger.error({ reason: (error as Error).message }, 'the last rotations could not be written');
       });
+      await released;
     },
   };
 }

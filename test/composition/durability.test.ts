@@ -68,6 +68,25 @@ test('a tombstone lost on an open connection is set again', { skip: redisMissing
   t.notMatch(other.log(), 'Redis', 'its connection stayed open');
 });
 
+test('a replica that stops leaves its lease to the next one', { skip: redisMissing }, async (t) => {
+  const { url, prefix } = testRedis(t);
+  const redis = new Redis(url);
+  t.teardown(() => {
+    redis.disconnect();
+  });
+  const holder = async () => {
+    const [lease] = await redis.keys(`${prefix}*renewer`);
+    return lease === undefined ? null : await redis.hget(lease, 'replica');
+  };
+  await t.test('while it runs', async (t) => {
+    const { composition } = await buildTestApp(t, { env: { REDIS_URL: url, REDIS_PREFIX: prefix } });
+    composition.start();
+    await until(async () => (await holder()) !== null);
+    t.not(await holder(), '');
+  });
+  t.equal(await holder(), '');
+});
+
 test(
   'a new connection gets the tombstones that a snapshot lost',
   { skip: redisServersMissing },

@@ -6,11 +6,23 @@ import type { Lease, Renewal, Watch } from '../../src/domain/tokens/lease.ts';
 // token is watched. It stands for every other, because no renewal depends on what it finds.
 
 /** The explored rule: the functions of lease.ts, or a weakening of their text. */
-export type LeaseRule = Pick<typeof real, 'newWatch' | 'see' | 'waitOf' | 'moved' | 'renewalOf' | 'renewed'>;
+export type LeaseRule = Pick<
+  typeof real,
+  'newWatch' | 'see' | 'waitOf' | 'moved' | 'released' | 'renewalOf' | 'renewed'
+>;
 
 export const realLeases: LeaseRule = real;
 
-const FAULTS = ['route', 'swap', 'kill', 'restart', 'failover', 'promotion', 'half a minute'] as const;
+const FAULTS = [
+  'route',
+  'swap',
+  'kill',
+  'stop',
+  'restart',
+  'failover',
+  'promotion',
+  'half a minute',
+] as const;
 
 export interface RenewalWorld {
   /** How many faults happen before they end, and which. */
@@ -151,7 +163,7 @@ export function eventsOf(s: Situation, world: RenewalWorld, rule: LeaseRule): Ev
       servers: change(s.servers, 0, { hasTombstone: true }),
     });
   if (s.faults === 0) return found;
-  for (const [kind, what, changes] of faultsOf(s))
+  for (const [kind, what, changes] of faultsOf(s, rule))
     if (world.only?.includes(kind) ?? true) add(`FAULT: ${what}`, { ...changes, faults: s.faults - 1 });
   return found;
 }
@@ -166,16 +178,16 @@ function later({ now, replicas: [a, b] }: Situation, ms: number): Partial<Situat
 
 type Fault = [kind: (typeof FAULTS)[number], what: string, changes: Partial<Situation>];
 
-function faultsOf(s: Situation): Fault[] {
-  const found = BOTH.flatMap((index) => faultsAt(s, index));
+function faultsOf(s: Situation, rule: LeaseRule): Fault[] {
+  const found = BOTH.flatMap((index) => faultsAt(s, index, rule));
   found.push(['half a minute', 'half a minute passes', later(s, HALF_A_MINUTE)]);
   const [a, b] = s.replicas.map(rerouted);
   if (a && b) found.push(['swap', 'a proxy swaps the servers', { replicas: [a, b] }]);
   return found;
 }
 
-function faultsAt({ servers, replicas }: Situation, index: 0 | 1): Fault[] {
-  const { name } = replicas[index];
+function faultsAt({ servers, replicas }: Situation, index: 0 | 1, rule: LeaseRule): Fault[] {
+  const { name, route, watch } = replicas[index];
   const other = servers[otherThan(index)];
   const id = `another ${index}`;
   const found: Fault[] = [
@@ -204,6 +216,11 @@ function faultsAt({ servers, replicas }: Situation, index: 0 | 1): Fault[] {
     ],
     ['kill', `${name} is killed and starts again`, killed(servers, replicas, index)],
   ];
+  const held = servers[route].lease;
+  if (held?.replica === name && held.moves === watch?.lease?.moves) {
+    const left = change(servers, route, { lease: rule.released(held) });
+    found.push(['stop', `${name} stops, and starts again`, killed(left, replicas, index)]);
+  }
   const moved = rerouted(replicas[index]);
   if (moved)
     found.push(['route', `${name} uses ${NAMES[moved.route]}`, { replicas: change(replicas, index, moved) }]);

@@ -1,5 +1,6 @@
 /** The lease of the replica that renews the tombstones of one master, as this master holds it. */
 export interface Lease {
+  /** '' once it has released the lease. */
   readonly replica: string;
   /** Goes on with each page and each renewal, and so shows that the replica is at work. */
   readonly moves: number;
@@ -74,8 +75,12 @@ export function see(watch: Watch, lease: Lease | null, self: string, now: number
 
 /** In how many milliseconds this replica may move the lease, if nobody else does until then. */
 export function waitOf({ lease, movedAt }: Watch, self: string, now: number): number {
-  return lease === null || lease.replica === self ? 0 : Math.max(0, movedAt + SILENCE - now);
+  const isFree = lease === null || lease.replica === '';
+  return isFree || lease.replica === self ? 0 : Math.max(0, movedAt + SILENCE - now);
 }
+
+/** What a replica leaves that stops, so that another one need not wait. */
+export const released = (lease: Lease): Lease => ({ ...lease, replica: '', moves: lease.moves + 1 });
 
 /** The next lease of this replica. @param fullOn the server to which a full renewal went, if one is finished. */
 export function moved(lease: Lease | null, self: string, fullOn?: string): Lease {

@@ -22,7 +22,8 @@ const PAGE = 1000;
  * user twice is harmless.
  */
 export function makeRenewChanges({ users, tokenStates, feed, clock }: RenewChangesPorts) {
-  let renewed = clock.monotonic();
+  const start = clock.monotonic();
+  let renewed = -Infinity;
 
   async function renewPage(changes: readonly ChangedUser[], also?: Also): Promise<void> {
     await tokenStates.putUsers(changes.map(({ user }) => user));
@@ -58,11 +59,11 @@ export function makeRenewChanges({ users, tokenStates, feed, clock }: RenewChang
      */
     async renewRecent(): Promise<void> {
       const now = clock.monotonic();
-      await renew(RECENT + now - renewed, (changes) => feed.publishChanges(changes));
+      await renew(RECENT + now - Math.max(start, renewed), (changes) => feed.publishChanges(changes));
       renewed = now;
     },
 
-    /** Until when all changes were renewed, by the monotonic clock. */
+    /** Until when all changes were renewed, by the monotonic clock; -Infinity before the first renewal. */
     renewedUntil: () => renewed,
   };
 }

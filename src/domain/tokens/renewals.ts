@@ -5,6 +5,7 @@ import {
   INTERVAL,
   moved,
   newWatch,
+  released,
   renewalOf,
   renewed,
   see,
@@ -23,7 +24,7 @@ interface RenewalPorts {
   /** Without publishing: only who holds the master of the feed publishes. */
   tokenStates: Pick<TokenStateStore, 'revokeAll'>;
   feed: Pick<RevocationFeed, 'publish' | 'renewed'>;
-  /** The feed's other half. `renewedUntil` is when changed users were last published, by the monotonic clock. */
+  /** The feed's other half. Changed users were published until then, by the monotonic clock; -Infinity: not yet. */
   changes: { renewedUntil(): number };
   clock: Pick<Clock, 'monotonic'>;
   /** Resolves after `ms` milliseconds. */
@@ -32,6 +33,8 @@ interface RenewalPorts {
 
 /** Tombstones read and set per batch. */
 const PAGE = 1000;
+/** Milliseconds after which a renewal that has not ended counts as failed. */
+const LONGEST = 10_000;
 
 /**
  * Sets the tombstones again that a failover may have lost, or that went to a demoted master, and publishes them again.
@@ -41,8 +44,10 @@ export function makeRenewals(ports: RenewalPorts) {
   const { leases, self, revocations, tokenStates, feed, changes, clock, pause } = ports;
   const watches = new Map<string, Watch>();
   /** A master that hangs holds up no other one. */
-  const running = new Map<string, Promise<void>>();
+  const running = new Map<string, { since: number; ended: Promise<void> }>();
   const failures = new Map<string, Error>();
+  /** Masters whose last full renewal the feed has not heard of. */
+  const untold = new Set<string>();
 
   function note(master: string, watch: Watch): Watch {
     watches.set(master, watch);
@@ -81,12 +86,13 @@ export function makeRenewals(ports: RenewalPorts) {
     return seen.watch.lease?.replica === self ? seen : null;
   }
 
-  async function renew(master: string): Promise<void> {
+  /** @param isLast whether to renew in full, because this replica stops. */
+  async function renew(master: string, isLast = false): Promise<void> {
     const held = await holding(master);
     if (!held) return;
     const { server } = held;
-    let { watch } = held;
-    const renewal = renewalOf(watch, server, clock.monotonic());
+    let watch: Watch | null = held.watch;
+    const renewal = renewalOf(isLast ? { ...watch, tenure: null } : watch, server, clock.monotonic());
     let readAt: number | undefined;
     let from: Parameters<RevocationStore['settledSince']>[0] = { ago: renewal.startedAt - renewal.since };
     for (;;) {
@@ -97,44 +103,77 @@ export function makeRenewals(ports: RenewalPorts) {
       const end = keys[PAGE - 1];
       if (!end) break;
       from = { at: last, id: end.tokenId };
-      const next = await move(master, watch, moved(watch.lease, self));
-      if (!next) return;
-      watch = next;
+      // A replica that has lost the lease still goes on to the newest ends, which come last: if PostgreSQL needs longer
+      // for a page than the others wait, the next holder loses the lease on its first page too.
+      if (watch) watch = await move(master, watch, moved(watch.lease, self));
     }
+    if (!watch) return;
     const after = renewed(watch, renewal, readAt);
-    if (renewal.isFull && after.tenure && leases.hasFeed(master)) {
+    if (!leases.hasFeed(master)) untold.delete(master);
+    else if (renewal.isFull) untold.add(master);
+    const usersUntil = changes.renewedUntil();
+    // After a start, changed users may come later than the tombstones. The feed then hears of both with a short renewal.
+    if (untold.has(master) && after.tenure && usersUntil > -Infinity) {
       const now = clock.monotonic();
-      await feed.renewed(now - after.tenure.since, now - Math.min(renewal.startedAt, changes.renewedUntil()));
+      await feed.renewed(now - after.tenure.since, now - Math.min(after.fullAt, usersUntil));
+      untold.delete(master);
     }
     const done = await move(master, watch, moved(watch.lease, self, renewal.isFull ? server : undefined));
     if (done) note(master, { ...done, fullAt: after.fullAt, tenure: after.tenure });
   }
 
+  async function ended(): Promise<void> {
+    await Promise.all([...running.values()].map((each) => each.ended));
+  }
+
+  async function release(master: string): Promise<void> {
+    const isHolder = () => watches.get(master)?.lease?.replica === self;
+    // If the whole installation stops, the feed goes on after a start that comes within a minute of this renewal.
+    if (isHolder() && leases.hasFeed(master)) await renew(master, true);
+    const watch = watches.get(master);
+    if (watch?.lease && isHolder()) await move(master, watch, released(watch.lease));
+  }
+
   return {
-    /** Begins what is due. @throws the failure of a master that has not worked since; `unavailable` without masters */
+    /**
+     * Begins what is due.
+     * @throws the failure of a master that has not worked since, or whose renewal does not end; `unavailable` without
+     * masters
+     */
     tick(): void {
       const masters = leases.masters();
       // What was known of them still counts once they are back.
       if (masters.length === 0) throw new AuthError('unavailable');
       for (const known of [watches, failures])
         for (const master of known.keys()) if (!masters.includes(master)) known.delete(master);
+      const now = clock.monotonic();
       for (const master of masters) {
-        if (running.has(master)) continue;
+        const begun = running.get(master);
+        if (begun) {
+          // Otherwise this task would count as working for as long as a renewal goes on.
+          if (now - begun.since > LONGEST)
+            failures.set(master, new Error(`no end of the renewal on ${master}`));
+          continue;
+        }
         const ended = renew(master)
           .then(
             () => failures.delete(master),
             (error: unknown) => failures.set(master, error as Error),
           )
           .then(() => void running.delete(master));
-        running.set(master, ended);
+        running.set(master, { since: now, ended });
       }
       const [failure] = failures.values();
       if (failure !== undefined) throw failure;
     },
 
     /** Waits for what has begun. */
-    async ended(): Promise<void> {
-      await Promise.all(running.values());
+    ended,
+
+    /** Leaves the masters to other replicas, once ticks have stopped. @throws AuthError `unavailable` */
+    async release(): Promise<void> {
+      await ended();
+      await Promise.all(leases.masters().map(release));
     },
   };
 }

@@ -21,7 +21,7 @@ export function makeRedisRenewalLeases(
   async function run(master: string, args: Argument[]): Promise<HeldLease> {
     if (!gate.isAdmitted()) throw new AuthError('unavailable');
     const [replica, moves, server, full, id] = await orUnavailable(redis.lease(master, ...args));
-    const lease = replica === '' ? null : { replica, moves: Number(moves), server, full: Number(full) };
+    const lease = moves === '' ? null : { replica, moves: Number(moves), server, full: Number(full) };
     return { lease, server: id };
   }
   return {

@@ -2,6 +2,7 @@ import { test } from 'tap';
 import {
   moved,
   newWatch,
+  released,
   renewalOf,
   renewed,
   see,
@@ -31,6 +32,7 @@ test('a replica waits for 600 ms without a move, by its own clock', (t) => {
   const wait = (watch: Watch, at: number) => waitOf(watch, 'self', START + at);
   t.equal(wait(seen([0, null]), 0), 0, 'nobody holds it');
   t.equal(wait(seen([0, ours]), 0), 0, 'it is ours');
+  t.equal(wait(seen([0, released(theirs)]), 0), 0, 'its holder has stopped');
   t.equal(wait(seen([0, theirs]), 0), 600, 'it may have stood there for long, which says nothing');
   t.equal(wait(seen([0, theirs], [599, theirs]), 599), 1);
   t.equal(wait(seen([0, theirs], [600, theirs]), 600), 0);
@@ -43,6 +45,7 @@ test('a replica waits for 600 ms without a move, by its own clock', (t) => {
 test('a move goes on from the lease that was seen', (t) => {
   t.strictSame(moved(null, 'self'), { replica: 'self', moves: 1, server: '', full: 0 });
   t.strictSame(moved(theirs, 'self'), { replica: 'self', moves: 8, server: 'one', full: 5 });
+  t.strictSame(released(ours), { ...ours, replica: '', moves: 8 });
   t.strictSame(moved(ours, 'self', 'two'), { replica: 'self', moves: 8, server: 'two', full: 8 });
   t.end();
 });

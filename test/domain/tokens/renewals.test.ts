@@ -116,6 +116,7 @@ function aWorld() {
         renewals.tick();
       },
       ended: () => renewals.ended(),
+      release: () => renewals.release(),
       /** A tick, and what comes of it. @returns the failure that it reports. */
       async run(): Promise<unknown> {
         let failure: unknown = null;
@@ -306,8 +307,8 @@ test('each master has its own holder, who sends its keys only; that of the feed 
   t.strictSame(published, [11, 12]);
 });
 
-test('the lease moves with each page, and who has lost it goes no further', async (t) => {
-  const { clock, ends, replica } = aWorld();
+test('the lease moves with each page, and a replica that has lost it goes on without it', async (t) => {
+  const { clock, ends, replica, reported } = aWorld();
   const server = new Server();
   const a = replica('a', { m: server });
   for (let i = 1; i <= 2500; i++) ends.push({ key: { userId: 1, tokenId: i }, at: clock.now() - 30_000 + i });
@@ -326,12 +327,46 @@ test('the lease moves with each page, and who has lost it goes no further', asyn
 
   server.tombstones.clear();
   server.id = 'two';
+  reported.length = 0;
+  const taken = { replica: 'b', moves: 100, server: 'two', full: 100 };
   a.meanwhile(() => {
-    server.lease = { replica: 'b', moves: 100, server: 'two', full: 100 };
+    server.lease = taken;
   });
   await a.run();
-  t.equal(server.tombstones.size, 1000);
-  t.equal(server.lease?.replica, 'b');
+  t.equal(server.tombstones.size, 2500, 'the newest end is on the last page');
+  t.equal(server.lease, taken);
+  t.strictSame(reported, [], 'the feed hears of it from the next holder');
+  a.asked();
+  a.meanwhile(() => undefined);
+  await a.run();
+  t.strictSame(a.asked(), []);
+});
+
+test('a replica that stops tells the feed of a last renewal, and leaves its masters to others at once', async (t) => {
+  const { end, replica, reported, pass } = aWorld();
+  const [odd, even] = [new Server((id) => id % 2 === 1), new Server((id) => id % 2 === 0)];
+  const [a, b] = [replica('a', { odd, even }), replica('b', { odd, even })];
+  await pass(20_000, a, b);
+  even.lease = { replica: 'b', moves: 900, server: 'one', full: 900 };
+  await a.run();
+  reported.length = 0;
+  end(11, 59_000);
+  await a.release();
+  t.ok(odd.tombstones.has(11));
+  t.strictSame(reported, [[79_750, 0]]);
+  t.match(
+    [odd.lease, even.lease],
+    [
+      { replica: '', server: 'one' },
+      { replica: 'b', moves: 900 },
+    ],
+  );
+  await b.run();
+  t.equal(odd.lease?.replica, 'b');
+
+  const asked = odd.moves.length;
+  await a.release();
+  t.equal(odd.moves.length, asked, 'it holds nothing any more');
 });
 
 test('the feed learns what full renewals cover, and no more than changed users do', async (t) => {
@@ -353,6 +388,17 @@ test('the feed learns what full renewals cover, and no more than changed users d
   t.strictSame(reported, [[90_000, 29_500]], 'changed users are behind');
 });
 
+test('after a start, the feed hears of a renewal once changed users were renewed too', async (t) => {
+  const { clock, reported, replica, pass, usersUntil } = aWorld();
+  const a = replica('a', { m: new Server() });
+  usersUntil(-Infinity);
+  await pass(1000, a);
+  t.strictSame(reported, []);
+  usersUntil(clock.monotonic());
+  await pass(500, a);
+  t.strictSame(reported, [[61_000, 1000]], 'of what the full one covered');
+});
+
 test('a renewal that reads the record late is followed by a full one', async (t) => {
   const { clock, replica, pass } = aWorld();
   const a = replica('a', { m: new Server() });
@@ -371,7 +417,7 @@ test('a renewal that reads the record late is followed by a full one', async (t)
 });
 
 test('a master that hangs delays no other one, and a failure is told until it works', async (t) => {
-  const { end, replica, pass } = aWorld();
+  const { clock, end, replica, pass } = aWorld();
   const [hanging, other] = [new Server((id) => id === 1), new Server((id) => id === 2)];
   const a = replica('a', { hanging, other });
   await pass(1000, a);
@@ -384,6 +430,15 @@ test('a master that hangs delays no other one, and a failure is told until it wo
     await new Promise(setImmediate);
   }
   t.ok(other.tombstones.has(12));
+  clock.pass(10_000);
+  a.tick();
+  clock.pass(1);
+  t.throws(
+    () => {
+      a.tick();
+    },
+    { message: 'no end of the renewal on hanging' },
+  );
   let hasEnded = false;
   const ended = a.ended().then(() => {
     hasEnded = true;
@@ -403,5 +458,5 @@ test('a master that hangs delays no other one, and a failure is told until it wo
   a.asked();
   a.masters.other = other;
   await a.run();
-  t.match(a.asked(), [{ ago: 330_750 }], 'it remembers when it last renewed there');
+  t.match(a.asked(), [{ ago: 340_751 }], 'it remembers when it last renewed there');
 });

@@ -1,4 +1,4 @@
-import { Cluster } from 'ioredis';
+import { Cluster, Command } from 'ioredis';
 import { test } from 'tap';
 import type { Lease } from '../../../src/domain/tokens/lease.ts';
 import type { ScriptedCluster } from '../../../src/infra/redis/connection/scripts.ts';
@@ -25,14 +25,19 @@ test('a lease is moved only from where it was seen', { skip: redisMissing }, asy
   t.strictSame(await leases.move(master, { ...second, moves: 1 }, taken), second, 'it has moved since');
   t.strictSame(await leases.move(master, { ...second, replica: 'b' }, taken), second);
   t.strictSame(await leases.move(master, second, taken), taken);
+  const free: Lease = { ...taken, replica: '', moves: 4 };
+  t.strictSame(await leases.move(master, taken, free), free, 'its holder has stopped');
+  t.strictSame(await stands(), free);
+  t.strictSame(await leases.move(master, null, taken), free);
+  t.strictSame(await leases.move(master, free, { ...taken, moves: 5 }), { ...taken, moves: 5 });
   const ttl = await redis.ttl(`${prefix}renewer`);
   t.ok(ttl > 3500 && ttl <= 3600);
 
   const info = await redis.info();
   const of = (field: string) => new RegExp(`^${field}:(\\w+)`, 'm').exec(info)?.[1] ?? '?';
   const id = `${of('run_id')}${of('master_replid')}`;
-  t.strictSame(await leases.look(master, 'b'), { lease: taken, server: id });
-  t.strictSame(await leases.look(master, 'a'), { lease: taken, server: '' }, 'only its holder needs it');
+  t.strictSame(await leases.look(master, 'b'), { lease: { ...taken, moves: 5 }, server: id });
+  t.equal((await leases.look(master, 'a')).server, '', 'only its holder needs it');
   t.ok(leases.isThere(master, 7));
   t.ok(leases.hasFeed(master));
 });
@@ -84,5 +89,31 @@ test('in a cluster, each master has a lease', (t) => {
     'users are spread',
   );
   t.equal(masters.filter((master) => leases.hasFeed(master)).length, 1);
+  t.end();
+});
+
+test('a master with a single slot is searched for once', (t) => {
+  const cluster = new Cluster([], { lazyConnect: true });
+  const only = 12_345;
+  const spread = () => Array.from({ length: 16_384 }, (_, slot) => [slot === only ? 'm2' : 'm1']);
+  cluster.slots = spread();
+  const options = { prefix: 'p:', gate: openGate };
+  const leases = makeRedisRenewalLeases(cluster as unknown as ScriptedCluster, options);
+  const masters = leases.masters();
+  const slotOf = (key: string) => new Command('set', [key]).getSlot();
+  t.equal(masters.length, 2);
+  t.equal(masters.filter((master) => slotOf(master) === only).length, 1);
+  const getSlot = Object.getOwnPropertyDescriptor(Command.prototype, 'getSlot') ?? {};
+  t.teardown(() => {
+    Object.defineProperty(Command.prototype, 'getSlot', getSlot);
+  });
+  Command.prototype.getSlot = () => {
+    throw new Error('searched again');
+  };
+  t.strictSame(leases.masters(), masters);
+  cluster.slots = spread();
+  t.strictSame(leases.masters(), masters);
+  cluster.slots[only] = ['m1'];
+  t.equal(leases.masters().length, 1, 'its slot has moved');
   t.end();
 });

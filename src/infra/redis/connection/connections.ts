@@ -19,6 +19,11 @@ export interface Connections {
 
 /** How many key names to try until every master has one. */
 const MAX_NAMES = 100_000;
+/**
+ * The slots of the hash tags {0}, {1} and so on, as far as a search has come. A master that has few slots needs thousands of
+ * them, and the slots of a cluster may change while we look, so no list of keys would stay true.
+ */
+const slotsOfTags: number[] = [];
 /** Expiry of a written key, in seconds. */
 const TTL = 60;
 
@@ -55,16 +60,16 @@ export function makeConnections(client: Redis | Cluster, prefix: string): Connec
   };
 }
 
-/** One key for each master: the name, in a cluster with a hash tag behind it. */
+/** One key for each master: the name, without braces, in a cluster with a hash tag behind it. */
 export function keyOfEachMaster(client: Redis | Cluster, name: string): string[] {
   if (!(client instanceof Cluster)) return [name];
   const { slots } = client;
   const keys = new Map<string, string>();
   const masters = new Set(slots.map(([master]) => master));
   for (let i = 0; keys.size < masters.size && i < MAX_NAMES; i++) {
-    const key = `${name}:{${i}}`;
-    const master = holderOf(key, slots);
-    if (master !== undefined && !keys.has(master)) keys.set(master, key);
+    const tag = `{${i}}`;
+    const master = slots[(slotsOfTags[i] ??= slotOf(tag))]?.[0];
+    if (master !== undefined && !keys.has(master)) keys.set(master, `${name}:${tag}`);
   }
   return [...keys.values()];
 }
@@ -75,5 +80,7 @@ export function masterOf(client: Redis | Cluster, key: string): string {
 }
 
 function holderOf(key: string, slots: Cluster['slots']): string | undefined {
-  return slots[new Command('set', [key]).getSlot()]?.[0];
+  return slots[slotOf(key)]?.[0];
 }
+
+const slotOf = (key: string) => new Command('set', [key]).getSlot();
