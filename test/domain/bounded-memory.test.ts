@@ -23,6 +23,7 @@ const OTHERS: Record<string, string> = {
   'services/directory.ts services': 'registered services',
   'tokens/renewals.ts failures': "Redis's masters",
   'tokens/renewals.ts running': "Redis's masters",
+  'tokens/renewals.ts untold': "Redis's masters",
   'tokens/renewals.ts watches': "Redis's masters",
   'tokens/revoke.ts taken': 'MAX_REVOCATIONS: of each account and token with an open request',
   'tokens/write-behind.ts ended': 'MAX_WRITES: it counts beside what waits',
