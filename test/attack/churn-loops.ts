@@ -236,12 +236,13 @@ export const LOOPS: Loop[] = [
   },
   {
     name: 'log in, and end the session from another',
-    of: ['logIn', 'logOutById'],
+    of: ['logIn', 'logOutById', 'endToken'],
     leaves: { login: FEW, 'logout, and each ended session': FEW },
     times: FEW,
-    begin: (user) => async () => {
+    begin: (user) => async (i) => {
       const { sid } = claimsOf((await logIn(user)).access_token);
-      return call(user.target, `DELETE /api/auth/${String(sid)}`, { token: user.access_token });
+      const path = i % 2 ? '/api/auth' : '/api/user/tokens';
+      return call(user.target, `DELETE ${path}/${String(sid)}`, { token: user.access_token });
     },
   },
   {

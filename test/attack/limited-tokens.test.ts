@@ -24,6 +24,7 @@ async function aWorld(t: Test) {
  */
 const FOR_LIMITED: Record<string, number> = {
   logOutById: 403,
+  endToken: 403,
   verifyInScope: 403,
   // A subject token that is refused (RFC 8693, section 2.2.2).
   getToken: 400,

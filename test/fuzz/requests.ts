@@ -125,6 +125,7 @@ const EFFECTS: Record<string, (effect: Effect) => Session | null> = {
   },
   logOut: () => null,
   logOutById: () => null,
+  endToken: () => null,
   createLongLivedToken({ answer, session }) {
     const { id, longlived_token: token } = answer as { id: number; longlived_token: string };
     return session && { ...session, longLived: [...session.longLived, { id, token }] };

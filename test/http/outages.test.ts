@@ -54,6 +54,7 @@ const NEEDS_NO_REDIS: readonly string[] = [
 const WRITES_FIRST = [
   'logOut',
   'logOutById',
+  'endToken',
   'deleteLongLivedToken',
   'revoke',
   'logOutEverywhere',
