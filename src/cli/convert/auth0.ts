@@ -56,10 +56,10 @@ function databaseId({ user_id, identities }: JsonObject): string | null {
   return typeof id === 'string' ? `${DATABASE}${id}` : null;
 }
 
-/** Auth0 says which factors there are; their secrets come in no export. */
+/** Auth0 lists the factors without their secrets. What is no list may name one all the same. */
 function factorOf(multifactor: unknown): 'other' | 'none' | undefined {
-  if (!Array.isArray(multifactor)) return undefined;
-  return multifactor.length > 0 ? 'other' : 'none';
+  if (multifactor === undefined || multifactor === null) return undefined;
+  return Array.isArray(multifactor) && multifactor.length === 0 ? 'none' : 'other';
 }
 
 /** By user id. @throws CommandError if a line is damaged: its user would lose the password. */

@@ -26,11 +26,16 @@ export const firebase: System = {
       // Milliseconds, as text.
       createdAt: typeof user.createdAt === 'string' ? Number(user.createdAt) : user.createdAt,
       disabled: user.disabled === true,
-      // The tool writes none, but what asks the API itself may.
-      factor: Array.isArray(user.mfaInfo) && user.mfaInfo.length > 0 ? 'other' : undefined,
+      factor: factorOf(user.mfaInfo),
     });
   },
 };
+
+/** The tool writes no list, but what asks the API itself may. What is no list may name a factor all the same. */
+function factorOf(mfaInfo: unknown): 'other' | undefined {
+  const isEmpty = Array.isArray(mfaInfo) && mfaInfo.length === 0;
+  return mfaInfo === undefined || mfaInfo === null || isEmpty ? undefined : 'other';
+}
 
 function hashOf({ passwordHash, salt }: JsonObject, prefix: string): string | null {
   if (typeof passwordHash !== 'string' || passwordHash === '') return null;

@@ -288,6 +288,29 @@ test('secrets that no app of ours has are factors that cannot come', async (t) =
   }
 });
 
+test('a list of factors that cannot be read counts as a factor', async (t) => {
+  const totp = { factor_type: 'totp', secret: 'JBSWY3DPEHPK3PXP' };
+  const unverified = { ...totp, status: 'unverified' };
+  for (const [system, field, comes, stays] of [
+    [
+      'supabase',
+      'mfa_factors',
+      [null, [], [unverified]],
+      [JSON.stringify([totp]), { ...totp, status: 'verified' }, [totp], [unverified, totp], [7], '', false],
+    ],
+    ['auth0', 'multifactor', [null, []], ['guardian', { provider: 'guardian' }, '', false]],
+    ['firebase', 'mfaInfo', [null, []], [{ phoneInfo: '+15555550100' }, '[]', false]],
+  ] as const) {
+    const accounts = [...comes, ...stays].map((value, i) => ({ email: `u${i}@example.com`, [field]: value }));
+    const { lines } = await converted(t, system, exportWith(system, ...accounts));
+    t.strictSame(
+      lines.map(({ email }) => email),
+      comes.map((_, i) => `u${i}@example.com`),
+      system,
+    );
+  }
+});
+
 test('the file of --with: what it may be, and what is missing', async (t) => {
   const path = join(testFolder(t), 'with');
   const use = (system: SystemName, content: string) => {
