@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { CommandError } from '../command.ts';
-import { fieldsOf, objectsIn, readEntries, type JsonObject, type ListForm } from './export-file.ts';
+import { fieldsOf, objectsIn, openList, type JsonObject, type ListForm } from './export-file.ts';
 import { spoken, type System } from './system.ts';
 
 const DATABASE = 'auth0|';
@@ -65,7 +65,8 @@ function factorOf(multifactor: unknown): 'other' | 'none' | undefined {
 /** By user id. @throws CommandError if a line is damaged: its user would lose the password. */
 async function readHashes(file: FileHandle): Promise<Map<string, unknown>> {
   const hashes = new Map<string, unknown>();
-  for await (const { object, place, problem } of readEntries(file, 'the file of --with', HASHES)) {
+  const list = await openList(file, 'the file of --with', HASHES);
+  for await (const { object, place, problem } of list.accounts()) {
     if (!object) throw new CommandError(`line ${place.at} of the file of --with ${problem}`);
     const id = object.alt_id ?? fieldsOf(object._id).$oid ?? object._id;
     if (typeof id === 'string') hashes.set(`${DATABASE}${id}`, object.passwordHash);

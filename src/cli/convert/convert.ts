@@ -14,7 +14,7 @@ import { withFile } from '../input-file.ts';
 import { writeLines } from '../output-file.ts';
 import { auth0 } from './auth0.ts';
 import { django } from './django.ts';
-import { listIn, readEntries, isObject } from './export-file.ts';
+import { isObject, listIn, openList } from './export-file.ts';
 import { firebase } from './firebase.ts';
 import { keycloak } from './keycloak.ts';
 import { makeReport, type Report } from './report.ts';
@@ -42,8 +42,9 @@ export const convertUsers: Command = async ({ env, words: [input = '', output], 
   const toLine = makeToLine({ newNames, readHash, now: Date.now(), dropsFactors, report });
 
   async function* lines(file: FileHandle, withFile: FileHandle | undefined): AsyncGenerator<string> {
-    const read = await system.open(withFile);
-    for await (const { object, place, problem } of readEntries(file, input, system, guess)) {
+    const list = await openList(file, input, system, guess);
+    const read = await system.open(withFile, list);
+    for await (const { object, place, problem } of list.accounts()) {
       report.at(place);
       if (!object) {
         report.leftOut(problem);

@@ -1,4 +1,5 @@
-import { fieldsOf } from './export-file.ts';
+import { CommandError } from '../command.ts';
+import { fieldsOf, type OpenList } from './export-file.ts';
 import { spoken, type System } from './system.ts';
 
 /** `manage.py dumpdata auth.user`, also with `--format jsonl`, or of a model that extends AbstractUser. */
@@ -7,10 +8,11 @@ export const django: System = {
   list: null,
   isLines: false,
   split: 'dump with --format jsonl (Django 3.2 or later)',
-  isAccount: ({ model, fields }) => typeof model === 'string' && 'password' in fieldsOf(fields),
+  isAccount: ({ model, fields }) => isModel(model) && 'password' in fieldsOf(fields),
 
-  open: () =>
-    Promise.resolve(({ pk, fields }) => {
+  async open(_, list) {
+    await refuseSeveralModels(list);
+    return ({ pk, fields }) => {
       const user = fieldsOf(fields);
       const groups = Array.isArray(user.groups) ? user.groups : [];
       // A natural key is a list of one name.
@@ -29,5 +31,23 @@ export const django: System = {
           notes: ['has groups that the export numbers: --natural-foreign names them, and they become roles'],
         }),
       };
-    }),
+    };
+  },
 };
+
+/** An app and one of its models, which a message may name. */
+function isModel(model: unknown): model is string {
+  return typeof model === 'string' && /^[\p{L}\p{N}_]{1,100}\.[\p{L}\p{N}_]{1,100}$/u.test(model);
+}
+
+/** An app such as django-simple-history keeps old passwords in a model beside that of the users. @throws CommandError */
+async function refuseSeveralModels(list: OpenList): Promise<void> {
+  const models = new Set<string>();
+  for await (const { object } of list.all())
+    if (object && django.isAccount(object)) models.add(String(object.model));
+  if (models.size > 1)
+    throw new CommandError(
+      `several models have passwords, ${[...models].join(' and ')}: dump the one that AUTH_USER_MODEL names alone, ` +
+        'with `manage.py dumpdata MODEL --natural-foreign`',
+    );
+}

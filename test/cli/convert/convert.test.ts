@@ -349,6 +349,29 @@ test('the file of --with: what it may be, and what is missing', async (t) => {
   await t.rejects(use('auth0', ''), refused(/holds no accounts/));
 });
 
+/** Entries of a Django dump, as a document and as lines. */
+const dumpsOf = (...entries: object[]) => [
+  JSON.stringify(entries),
+  entries.map((entry) => JSON.stringify(entry)).join('\n'),
+];
+
+test('a second model with passwords, such as that of former ones, refuses the dump', async (t) => {
+  const [user] = JSON.parse(textOf('django')) as [{ fields: object }];
+  const current = { ...user, model: 'accounts.user' };
+  const former = { ...user, model: 'accounts.historicaluser', pk: 7 };
+  for (const entries of [
+    [current, former],
+    [former, current],
+  ])
+    for (const dump of dumpsOf(...entries))
+      await t.rejects(
+        converted(t, 'django', dump),
+        refused(/accounts\.(historical)?user and accounts\.(historical)?user: .*dumpdata MODEL/),
+      );
+  const { lines } = await converted(t, 'django', JSON.stringify([current, { ...former, model: 'secret@x' }]));
+  t.equal(lines.length, 1, 'what is no name of a model is no account');
+});
+
 test('groups that Django numbers are named in the report', async (t) => {
   const numbered = readFileSync(filesOf('django').input.replace('.json', '-numbered-groups.jsonl'), 'utf8');
   const { lines, findings } = await converted(t, 'django', numbered);
