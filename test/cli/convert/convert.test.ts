@@ -372,6 +372,32 @@ test('a second model with passwords, such as that of former ones, refuses the du
   t.equal(lines.length, 1, 'what is no name of a model is no account');
 });
 
+test('an entry for a factor in a Django dump gives its user one', async (t) => {
+  const users = JSON.parse(textOf('django')) as [{ fields: object }];
+  const entry = (model: string, fields: object) => ({ model, pk: 1, fields });
+  for (const [factor, comes] of [
+    [entry('otp_totp.totpdevice', { user: 70, key: '00', confirmed: true }), false],
+    [entry('otp_static.staticdevice', { user: ['ada70'] }), false],
+    [entry('two_factor.phonedevice', { user: ['u70@example.com'], number: '+15555550100' }), false],
+    [entry('mfa.authenticator', { user: 70, type: 'totp' }), false],
+    [entry('mfa.user_keys', { username: 'ada70' }), false],
+    [entry('otp_totp.totpdevice', { user: 70, confirmed: false }), true],
+    [entry('otp_totp.totpdevice', { user: 71 }), true],
+    [entry('otp_static.statictoken', { device: 70 }), true],
+    [entry('blog.post', { user: 70 }), true],
+  ] as const) {
+    const fields = { ...users[0].fields, username: 'ada70', email: 'u70@example.com', logins: 71 };
+    for (const dump of dumpsOf(...users, { ...users[0], pk: 70, fields }, factor)) {
+      const { lines, findings } = await converted(t, 'django', dump);
+      t.equal(lines.length, 5 + Number(comes), JSON.stringify(factor));
+      t.equal(
+        findings.some(({ reason }) => reason.startsWith('its second factor cannot come')),
+        !comes,
+      );
+    }
+  }
+});
+
 test('groups that Django numbers are named in the report', async (t) => {
   const numbered = readFileSync(filesOf('django').input.replace('.json', '-numbered-groups.jsonl'), 'utf8');
   const { lines, findings } = await converted(t, 'django', numbered);
