@@ -21,6 +21,8 @@ export const auth0: System = {
   isLines: true,
   split: 'export with the format json, which has a line for each user',
   isAccount: (user) => 'user_id' in user,
+  factorList:
+    'request the field multifactor in the export job, or list /api/v2/users/ID/authentication-methods',
   with: { what: HASHES.what, isRequired: false },
 
   async open(file) {

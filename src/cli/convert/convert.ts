@@ -39,7 +39,8 @@ export const convertUsers: Command = async ({ env, words: [input = '', output], 
   // HASH_MEMORY is the import's to compare: more of it lets these hashes in.
   const readHash = makeReadHash(cost, Infinity);
   const report = makeReport();
-  const toLine = makeToLine({ newNames, readHash, now: Date.now(), dropsFactors, report });
+  const { factorList } = system;
+  const toLine = makeToLine({ newNames, readHash, now: Date.now(), dropsFactors, factorList, report });
 
   async function* lines(file: FileHandle, withFile: FileHandle | undefined): AsyncGenerator<string> {
     const list = await openList(file, input, system, guess);
@@ -93,6 +94,9 @@ const NO_FACTOR =
 const DROPPED_FACTOR = 'its second factor stays behind, so it opens by its password alone';
 const UNKNOWN_FACTOR =
   'the export does not say whether it has a second factor; if it had one, it opens by its password alone now';
+/** Why the command does not succeed although it has written the account. */
+const unknownFactor = (list: string) =>
+  `${UNKNOWN_FACTOR}. See who has one before you import (${list}), or give --drop-factors`;
 
 interface Conversion {
   newNames: NewNames;
@@ -100,6 +104,7 @@ interface Conversion {
   /** Milliseconds since 1970. */
   now: number;
   dropsFactors: boolean;
+  factorList: string | undefined;
   report: Report;
 }
 
@@ -107,7 +112,7 @@ interface Conversion {
 const readTotpSecret = makeReadTotpSecret({ canSeal: true });
 
 /** @returns what makes a line that the import takes, or null of an account that is left out. */
-function makeToLine({ newNames, readHash, now, dropsFactors, report }: Conversion) {
+function makeToLine({ newNames, readHash, now, dropsFactors, factorList = '', report }: Conversion) {
   const [addresses, usernames, ids] = [new Set<string>(), new Set<string>(), new Set<string>()];
 
   return function toLine(account: SourceAccount): object | null {
@@ -122,7 +127,10 @@ function makeToLine({ newNames, readHash, now, dropsFactors, report }: Conversio
     for (const note of account.notes ?? []) report.note(note);
     const hash = hashOf(account);
     if (secret === 'other') report.note(DROPPED_FACTOR);
-    if (account.factor === undefined && hash !== null) report.note(UNKNOWN_FACTOR);
+    if (account.factor === undefined && hash !== null) {
+      if (dropsFactors) report.note(UNKNOWN_FACTOR);
+      else report.unknownFactor(unknownFactor(factorList));
+    }
     return {
       ...optional('username', usernameOf(account)),
       ...optional('name', nameOf(account, email.value)),

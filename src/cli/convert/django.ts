@@ -10,6 +10,8 @@ export const django: System = {
   split: 'dump with --format jsonl (Django 3.2 or later)',
   isAccount: ({ model, fields }) => isModel(model) && 'password' in fieldsOf(fields),
 
+  factorList: 'dump the models of otp_*, two_factor* or mfa with the users',
+
   async open(_, list) {
     const owners = await survey(list);
     return ({ pk, fields }) => {

@@ -12,6 +12,7 @@ export const firebase: System = {
   // The tool has no option for it.
   split: "split its list, as with jq -c '.users[]'",
   isAccount: (user) => 'localId' in user,
+  factorList: "the API's accounts:batchGet has mfaInfo, and listUsers() of the Admin SDK has multiFactor",
   with: { what: PARAMETERS, isRequired: true },
 
   async open(file) {

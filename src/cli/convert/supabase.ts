@@ -10,6 +10,8 @@ export const supabase: System = {
   split: 'write one object a line (docs/importing.md has the query)',
   isAccount: (user) => 'encrypted_password' in user && 'aud' in user,
 
+  factorList: 'auth.mfa_factors, as in the query of docs/importing.md',
+
   open: () =>
     Promise.resolve((user) => {
       if (isGiven(user.deleted_at)) return { leftOut: 'is deleted' };

@@ -32,6 +32,8 @@ export type ReadAccount = (record: JsonObject) => SourceAccount | { leftOut: str
 export interface System extends ListForm {
   /** What `--with` takes; undefined for systems whose export says all. */
   with?: { what: string; isRequired: boolean };
+  /** Where the operator finds who has a second factor; undefined if every export says it. */
+  factorList?: string;
   /** @param file of `--with`. @throws CommandError if it is not what `with` says, or the list is none of accounts alone. */
   open(file: FileHandle | undefined, list: OpenList): Promise<ReadAccount>;
 }

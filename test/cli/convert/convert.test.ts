@@ -244,6 +244,31 @@ test('--drop-factors takes the accounts whose second factor cannot come, and say
   );
 });
 
+test('an unknown factor ends with code 1 unless --drop-factors is given', async (t) => {
+  for (const [system, changes, isKnown] of [
+    ['keycloak', {}, true],
+    ['auth0', { multifactor: undefined }, false],
+    ['auth0', { multifactor: [] }, true],
+    ['firebase', {}, false],
+    ['django', {}, false],
+    ['wordpress', { roles: '' }, false],
+    ['supabase', { mfa_factors: undefined }, false],
+    ['supabase', { mfa_factors: null }, true],
+  ] as const) {
+    const one = exportWith(system, changes);
+    const plain = await converted(t, system, one);
+    const unknown = plain.findings.filter(({ kind }) => kind === 'unknown_factor');
+    t.match(
+      [plain.lines.length, unknown.length, plain.outcome.isWell],
+      [1, isKnown ? 0 : 1, isKnown],
+      system,
+    );
+    const accepted = await converted(t, system, one, '--drop-factors');
+    t.strictSame(accepted.lines, plain.lines);
+    t.equal(accepted.outcome.isWell, true);
+  }
+});
+
 test('secrets that no app of ours has are factors that cannot come', async (t) => {
   const otp = { subType: 'totp', digits: 6, period: 30, algorithm: 'HmacSHA1' };
   const factors: [data: object, secret: unknown, comes: boolean][] = [
@@ -407,7 +432,7 @@ test('groups that Django numbers are named in the report', async (t) => {
     named.lines.map(({ roles: _, ...line }) => line),
     'lines of JSON are as good as a document',
   );
-  t.match(findings, [{}, { kind: 'note', reason: /--natural-foreign/, places: ['line 1'] }]);
+  t.match(findings, [{}, {}, { kind: 'note', reason: /--natural-foreign/, places: ['line 1'] }]);
 });
 
 test('a username of the service’s RESERVED_USERNAMES is one for it', async (t) => {
