@@ -1,5 +1,5 @@
 import { CommandError } from '../command.ts';
-import { isObject, parsedFields, readText, type JsonObject } from './export-file.ts';
+import { isObject, objectsIn, parsedFields, readText, type JsonObject } from './export-file.ts';
 import type { System } from './system.ts';
 
 const PARAMETERS = 'the password hash parameters of the Firebase console';
@@ -28,6 +28,7 @@ export const firebase: System = {
       createdAt: typeof user.createdAt === 'string' ? Number(user.createdAt) : user.createdAt,
       disabled: user.disabled === true,
       factor: factorOf(user.mfaInfo),
+      ...lostPassword(user),
     });
   },
 };
@@ -36,6 +37,20 @@ export const firebase: System = {
 function factorOf(mfaInfo: unknown): 'other' | undefined {
   const isEmpty = Array.isArray(mfaInfo) && mfaInfo.length === 0;
   return mfaInfo === undefined || mfaInfo === null || isEmpty ? undefined : 'other';
+}
+
+/** What the API writes in the place of a hash for somebody who may not read it. */
+const REDACTED = Buffer.from('REDACTED').toString('base64');
+
+function lostPassword({ passwordHash, providerUserInfo }: JsonObject): { withoutPassword?: string } {
+  if (passwordHash === REDACTED)
+    return {
+      withoutPassword:
+        'its hash is REDACTED: the export lacks the permission firebaseauth.configs.getHashConfig',
+    };
+  const isEmpty = passwordHash === undefined || passwordHash === null || passwordHash === '';
+  const hasPassword = objectsIn(providerUserInfo).some(({ providerId }) => providerId === 'password');
+  return isEmpty && hasPassword ? { withoutPassword: 'logs in with a password, but has no hash' } : {};
 }
 
 function hashOf({ passwordHash, salt }: JsonObject, prefix: string): string | null {

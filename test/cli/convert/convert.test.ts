@@ -423,6 +423,21 @@ test('an entry for a factor in a Django dump gives its user one', async (t) => {
   }
 });
 
+test('a password of Firebase whose hash is missing is one that is left out', async (t) => {
+  const password = [{ providerId: 'google.com' }, { providerId: 'password' }];
+  for (const [changes, reason] of [
+    [{ passwordHash: '', providerUserInfo: password }, /logs in with a password, but has no hash/],
+    [{ passwordHash: undefined, providerUserInfo: password }, /logs in with a password, but has no hash/],
+    [{ passwordHash: 'UkVEQUNURUQ=' }, /firebaseauth\.configs\.getHashConfig/],
+    [{ passwordHash: '', providerUserInfo: [{ providerId: 'google.com' }] }, null],
+  ] as const) {
+    const { lines, findings, outcome } = await converted(t, 'firebase', exportWith('firebase', changes));
+    t.match(lines, [{ password_hash: null }]);
+    t.match(findings, reason === null ? [] : [{ kind: 'without_password', reason }]);
+    t.equal(outcome.isWell, reason === null);
+  }
+});
+
 test('groups that Django numbers are named in the report', async (t) => {
   const numbered = readFileSync(filesOf('django').input.replace('.json', '-numbered-groups.jsonl'), 'utf8');
   const { lines, findings } = await converted(t, 'django', numbered);
