@@ -48,7 +48,7 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
                                       IN of keycloak, auth0, firebase, django, wordpress or supabase
                                       FILE has firebase's hash parameters, or the hashes that Auth0's support sends
                                       --drop-factors takes accounts whose second factor cannot come, which then open
-                                      by their password alone
+                                      by their password alone, and succeeds if the export does not name factors
   user import FILE                    add accounts from JSON lines in FILE, or - for standard input; run it again to
                                       continue where it stopped
   user export [FILE]                  write every account as JSON lines, with password hashes, to a new FILE or to

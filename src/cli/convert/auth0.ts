@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { CommandError } from '../command.ts';
-import { fieldsOf, objectsIn, readEntries, type JsonObject, type ListForm } from './export-file.ts';
+import { fieldsOf, objectsIn, openList, type JsonObject, type ListForm } from './export-file.ts';
 import { spoken, type System } from './system.ts';
 
 const DATABASE = 'auth0|';
@@ -21,6 +21,8 @@ export const auth0: System = {
   isLines: true,
   split: 'export with the format json, which has a line for each user',
   isAccount: (user) => 'user_id' in user,
+  factorList:
+    'request the field multifactor in the export job, or list /api/v2/users/ID/authentication-methods',
   with: { what: HASHES.what, isRequired: false },
 
   async open(file) {
@@ -56,16 +58,17 @@ function databaseId({ user_id, identities }: JsonObject): string | null {
   return typeof id === 'string' ? `${DATABASE}${id}` : null;
 }
 
-/** Auth0 says which factors there are; their secrets come in no export. */
+/** Auth0 lists the factors without their secrets. What is no list may name one all the same. */
 function factorOf(multifactor: unknown): 'other' | 'none' | undefined {
-  if (!Array.isArray(multifactor)) return undefined;
-  return multifactor.length > 0 ? 'other' : 'none';
+  if (multifactor === undefined || multifactor === null) return undefined;
+  return Array.isArray(multifactor) && multifactor.length === 0 ? 'none' : 'other';
 }
 
 /** By user id. @throws CommandError if a line is damaged: its user would lose the password. */
 async function readHashes(file: FileHandle): Promise<Map<string, unknown>> {
   const hashes = new Map<string, unknown>();
-  for await (const { object, place, problem } of readEntries(file, 'the file of --with', HASHES)) {
+  const list = await openList(file, 'the file of --with', HASHES);
+  for await (const { object, place, problem } of list.accounts()) {
     if (!object) throw new CommandError(`line ${place.at} of the file of --with ${problem}`);
     const id = object.alt_id ?? fieldsOf(object._id).$oid ?? object._id;
     if (typeof id === 'string') hashes.set(`${DATABASE}${id}`, object.passwordHash);

@@ -14,7 +14,7 @@ import { withFile } from '../input-file.ts';
 import { writeLines } from '../output-file.ts';
 import { auth0 } from './auth0.ts';
 import { django } from './django.ts';
-import { listIn, readEntries, isObject } from './export-file.ts';
+import { isObject, listIn, openList } from './export-file.ts';
 import { firebase } from './firebase.ts';
 import { keycloak } from './keycloak.ts';
 import { makeReport, type Report } from './report.ts';
@@ -39,11 +39,13 @@ export const convertUsers: Command = async ({ env, words: [input = '', output], 
   // HASH_MEMORY is the import's to compare: more of it lets these hashes in.
   const readHash = makeReadHash(cost, Infinity);
   const report = makeReport();
-  const toLine = makeToLine({ newNames, readHash, now: Date.now(), dropsFactors, report });
+  const { factorList } = system;
+  const toLine = makeToLine({ newNames, readHash, now: Date.now(), dropsFactors, factorList, report });
 
   async function* lines(file: FileHandle, withFile: FileHandle | undefined): AsyncGenerator<string> {
-    const read = await system.open(withFile);
-    for await (const { object, place, problem } of readEntries(file, input, system, guess)) {
+    const list = await openList(file, input, system, guess);
+    const read = await system.open(withFile, list);
+    for await (const { object, place, problem } of list.accounts()) {
       report.at(place);
       if (!object) {
         report.leftOut(problem);
@@ -92,6 +94,9 @@ const NO_FACTOR =
 const DROPPED_FACTOR = 'its second factor stays behind, so it opens by its password alone';
 const UNKNOWN_FACTOR =
   'the export does not say whether it has a second factor; if it had one, it opens by its password alone now';
+/** Why the command does not succeed although it has written the account. */
+const unknownFactor = (list: string) =>
+  `${UNKNOWN_FACTOR}. See who has one before you import (${list}), or give --drop-factors`;
 
 interface Conversion {
   newNames: NewNames;
@@ -99,6 +104,7 @@ interface Conversion {
   /** Milliseconds since 1970. */
   now: number;
   dropsFactors: boolean;
+  factorList: string | undefined;
   report: Report;
 }
 
@@ -106,7 +112,7 @@ interface Conversion {
 const readTotpSecret = makeReadTotpSecret({ canSeal: true });
 
 /** @returns what makes a line that the import takes, or null of an account that is left out. */
-function makeToLine({ newNames, readHash, now, dropsFactors, report }: Conversion) {
+function makeToLine({ newNames, readHash, now, dropsFactors, factorList = '', report }: Conversion) {
   const [addresses, usernames, ids] = [new Set<string>(), new Set<string>(), new Set<string>()];
 
   return function toLine(account: SourceAccount): object | null {
@@ -121,7 +127,10 @@ function makeToLine({ newNames, readHash, now, dropsFactors, report }: Conversio
     for (const note of account.notes ?? []) report.note(note);
     const hash = hashOf(account);
     if (secret === 'other') report.note(DROPPED_FACTOR);
-    if (account.factor === undefined && hash !== null) report.note(UNKNOWN_FACTOR);
+    if (account.factor === undefined && hash !== null) {
+      if (dropsFactors) report.note(UNKNOWN_FACTOR);
+      else report.unknownFactor(unknownFactor(factorList));
+    }
     return {
       ...optional('username', usernameOf(account)),
       ...optional('name', nameOf(account, email.value)),

@@ -1,4 +1,5 @@
-import { fieldsOf } from './export-file.ts';
+import { CommandError } from '../command.ts';
+import { fieldsOf, type JsonObject, type OpenList } from './export-file.ts';
 import { spoken, type System } from './system.ts';
 
 /** `manage.py dumpdata auth.user`, also with `--format jsonl`, or of a model that extends AbstractUser. */
@@ -7,10 +8,13 @@ export const django: System = {
   list: null,
   isLines: false,
   split: 'dump with --format jsonl (Django 3.2 or later)',
-  isAccount: ({ model, fields }) => typeof model === 'string' && 'password' in fieldsOf(fields),
+  isAccount: ({ model, fields }) => isModel(model) && 'password' in fieldsOf(fields),
 
-  open: () =>
-    Promise.resolve(({ pk, fields }) => {
+  factorList: 'dump the models of otp_*, two_factor* or mfa with the users',
+
+  async open(_, list) {
+    const owners = await survey(list);
+    return ({ pk, fields }) => {
       const user = fieldsOf(fields);
       const groups = Array.isArray(user.groups) ? user.groups : [];
       // A natural key is a list of one name.
@@ -24,10 +28,59 @@ export const django: System = {
         createdAt: user.date_joined,
         roles: names,
         disabled: user.is_active === false,
-        factor: undefined,
+        factor: hasFactor(owners, pk, user) ? 'other' : undefined,
         ...(names.length < groups.length && {
           notes: ['has groups that the export numbers: --natural-foreign names them, and they become roles'],
         }),
       };
-    }),
+    };
+  },
 };
+
+/** An app and one of its models, which a message may name. */
+function isModel(model: unknown): model is string {
+  return typeof model === 'string' && /^[\p{L}\p{N}_]{1,100}\.[\p{L}\p{N}_]{1,100}$/u.test(model);
+}
+
+/** The models of django-otp, django-two-factor-auth, and the packages whose app is called mfa. */
+const FACTOR = /^(otp_\w+|two_factor\w*|mfa)\./;
+
+/** How the entries of factors name their users. */
+interface Owners {
+  keys: ReadonlySet<unknown>;
+  /** Values of whichever fields make a natural key in this project. */
+  names: ReadonlySet<unknown>;
+}
+
+/**
+ * Reads what a user's entry does not say, because it stands in others.
+ * @returns the users who have a factor, as its entries name them.
+ * @throws CommandError if several models have passwords: an app such as django-simple-history keeps old ones in a model
+ * of its own.
+ */
+async function survey(list: OpenList): Promise<Owners> {
+  const models = new Set<string>();
+  const owners = { keys: new Set<unknown>(), names: new Set<unknown>() };
+  for await (const { object } of list.all()) {
+    if (!object) continue;
+    const { model, fields } = object;
+    if (django.isAccount(object)) models.add(String(model));
+    const { user, username, confirmed } = fieldsOf(fields);
+    // A device whose first code was never typed asks for none.
+    if (typeof model === 'string' && FACTOR.test(model) && confirmed !== false) {
+      if (!Array.isArray(user)) owners.keys.add(user);
+      for (const name of Array.isArray(user) ? (user as unknown[]) : [username])
+        if (typeof name === 'string') owners.names.add(name);
+    }
+  }
+  if (models.size > 1)
+    throw new CommandError(
+      `several models have passwords, ${[...models].join(' and ')}: dump the one that AUTH_USER_MODEL names alone, ` +
+        'with `manage.py dumpdata MODEL --natural-foreign`',
+    );
+  return owners;
+}
+
+function hasFactor({ keys, names }: Owners, key: unknown, user: JsonObject): boolean {
+  return keys.has(key) || Object.values(user).some((value) => names.has(value));
+}

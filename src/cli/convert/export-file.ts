@@ -42,43 +42,59 @@ const LONGEST_ENTRY = 16 * 1024 * 1024;
 
 const NOT_JSON = 'is not a JSON object';
 
+/** The list in a file, which can be read several times. */
+export interface OpenList {
+  /** What stands around the list; no fields if it has lines, or is the document. */
+  document: JsonObject;
+  /** All entries, which may be no accounts. */
+  all(): AsyncIterable<Entry> | Iterable<Entry>;
+  /** Only accounts are objects. @throws CommandError if there is none. */
+  accounts(): AsyncGenerator<Entry>;
+}
+
 /**
- * Reads the list in a file. Lines are read one at a time, a document as a whole.
+ * Opens the list in a file. Lines are read one at a time, a document as a whole.
  * @param name of the file, for messages. @param guess names the system that an object or document is of, if any.
- * @throws CommandError if the file holds no such list, or no account.
+ * @throws CommandError if the file holds no such list.
  */
-export async function* readEntries(
+export async function openList(
   file: FileHandle,
   name: string,
   form: ListForm,
   guess: (value: unknown) => string | null = () => null,
-): AsyncGenerator<Entry> {
+): Promise<OpenList> {
   await refuseUtf16(file, name);
   const isOfLines = await holdsLines(file, form);
-  const entries = isOfLines ? entriesOfLines(file) : entriesOfDocument(await readDocument(file, name, form));
-  let [count, accounts] = [0, 0];
-  let first: unknown;
-  for await (const entry of entries) {
-    count++;
-    first ??= entry.object;
-    const isAccount = entry.object !== null && form.isAccount(entry.object);
-    if (isAccount) accounts++;
-    yield isAccount || entry.object === null
-      ? entry
-      : { ...entry, object: null, problem: 'lacks the fields of such an export' };
-  }
-  if (count === 0) throw empty(name, form);
-  if (accounts === 0) throw notOf(name, form, guess(first));
+  const document = isOfLines ? null : await readDocument(file, name, form);
+  const list = isOfLines ? null : listIn(document, form);
+  if (!isOfLines && !list) throw notOf(name, form, guess(document));
+  const all = () => (list ? entriesOfList(list) : entriesOfLines(file));
 
-  function entriesOfDocument(document: unknown): Entry[] {
-    const list = listIn(document, form);
-    if (!list) throw notOf(name, form, guess(document));
-    return list.map((object, at) => ({
-      place: { kind: 'index', at },
-      object: isObject(object) ? object : null,
-      problem: NOT_JSON,
-    }));
-  }
+  return {
+    document: fieldsOf(document),
+    all,
+
+    async *accounts() {
+      let [count, accounts] = [0, 0];
+      let first: unknown;
+      for await (const entry of all()) {
+        count++;
+        first ??= entry.object;
+        const isAccount = entry.object !== null && form.isAccount(entry.object);
+        if (isAccount) accounts++;
+        yield isAccount || entry.object === null
+          ? entry
+          : { ...entry, object: null, problem: 'lacks the fields of such an export' };
+      }
+      if (count === 0) throw empty(name, form);
+      if (accounts === 0) throw notOf(name, form, guess(first));
+    },
+  };
+}
+
+function* entriesOfList(list: readonly unknown[]): Generator<Entry> {
+  for (const [at, object] of list.entries())
+    yield { place: { kind: 'index', at }, object: isObject(object) ? object : null, problem: NOT_JSON };
 }
 
 function empty(name: string, form: ListForm): CommandError {

@@ -1,5 +1,5 @@
 import { CommandError } from '../command.ts';
-import { isObject, parsedFields, readText, type JsonObject } from './export-file.ts';
+import { isObject, objectsIn, parsedFields, readText, type JsonObject } from './export-file.ts';
 import type { System } from './system.ts';
 
 const PARAMETERS = 'the password hash parameters of the Firebase console';
@@ -12,6 +12,7 @@ export const firebase: System = {
   // The tool has no option for it.
   split: "split its list, as with jq -c '.users[]'",
   isAccount: (user) => 'localId' in user,
+  factorList: "the API's accounts:batchGet has mfaInfo, and listUsers() of the Admin SDK has multiFactor",
   with: { what: PARAMETERS, isRequired: true },
 
   async open(file) {
@@ -26,11 +27,31 @@ export const firebase: System = {
       // Milliseconds, as text.
       createdAt: typeof user.createdAt === 'string' ? Number(user.createdAt) : user.createdAt,
       disabled: user.disabled === true,
-      // The tool writes none, but what asks the API itself may.
-      factor: Array.isArray(user.mfaInfo) && user.mfaInfo.length > 0 ? 'other' : undefined,
+      factor: factorOf(user.mfaInfo),
+      ...lostPassword(user),
     });
   },
 };
+
+/** The tool writes no list, but what asks the API itself may. What is no list may name a factor all the same. */
+function factorOf(mfaInfo: unknown): 'other' | undefined {
+  const isEmpty = Array.isArray(mfaInfo) && mfaInfo.length === 0;
+  return mfaInfo === undefined || mfaInfo === null || isEmpty ? undefined : 'other';
+}
+
+/** What the API writes in the place of a hash for somebody who may not read it. */
+const REDACTED = Buffer.from('REDACTED').toString('base64');
+
+function lostPassword({ passwordHash, providerUserInfo }: JsonObject): { withoutPassword?: string } {
+  if (passwordHash === REDACTED)
+    return {
+      withoutPassword:
+        'its hash is REDACTED: the export lacks the permission firebaseauth.configs.getHashConfig',
+    };
+  const isEmpty = passwordHash === undefined || passwordHash === null || passwordHash === '';
+  const hasPassword = objectsIn(providerUserInfo).some(({ providerId }) => providerId === 'password');
+  return isEmpty && hasPassword ? { withoutPassword: 'logs in with a password, but has no hash' } : {};
+}
 
 function hashOf({ passwordHash, salt }: JsonObject, prefix: string): string | null {
   if (typeof passwordHash !== 'string' || passwordHash === '') return null;

@@ -6,6 +6,8 @@ export interface Report {
   at(place: Place): void;
   leftOut(reason: string): null;
   withoutPassword(reason: string): null;
+  /** It may open with less than its user needed before. */
+  unknownFactor(reason: string): void;
   note(reason: string): void;
   isWell(): boolean;
   result(): object;
@@ -13,7 +15,12 @@ export interface Report {
 }
 
 /** In the order in which the report lists them. */
-const KINDS = { left_out: 'left out', without_password: 'without a password', note: 'note' } as const;
+const KINDS = {
+  left_out: 'left out',
+  without_password: 'without a password',
+  unknown_factor: 'second factor unknown',
+  note: 'note',
+} as const;
 
 interface Finding {
   kind: keyof typeof KINDS;
@@ -54,6 +61,9 @@ export function makeReport(): Report {
       return find('left_out', reason);
     },
     withoutPassword: (reason) => find('without_password', reason),
+    unknownFactor: (reason) => {
+      find('unknown_factor', reason);
+    },
     note: (reason) => {
       find('note', reason);
     },

@@ -1,5 +1,5 @@
 import { fromBase32 } from '../../domain/factors/totp.ts';
-import { fieldsOf, objectsIn, type JsonObject } from './export-file.ts';
+import { fieldsOf, type JsonObject } from './export-file.ts';
 import type { System } from './system.ts';
 
 /** A row of `auth.users` as JSON on each line, best with the rows of `auth.mfa_factors`. */
@@ -9,6 +9,8 @@ export const supabase: System = {
   isLines: true,
   split: 'write one object a line (docs/importing.md has the query)',
   isAccount: (user) => 'encrypted_password' in user && 'aud' in user,
+
+  factorList: 'auth.mfa_factors, as in the query of docs/importing.md',
 
   open: () =>
     Promise.resolve((user) => {
@@ -36,15 +38,21 @@ function isBanned(until: unknown): boolean {
   return typeof until === 'string' && until !== '' && !(Date.parse(until) <= Date.now());
 }
 
-/** @param rows of auth.mfa_factors: null for none; missing if the query did not ask for them. */
+/**
+ * @param rows of auth.mfa_factors: null for none; missing if the query did not ask for them. What cannot be read counts
+ * as a factor, because its account would open by the password alone.
+ */
 function factorOf(rows: unknown): Uint8Array | 'other' | 'none' | undefined {
   if (rows === undefined) return undefined;
-  const verified = objectsIn(rows).filter(({ status }) => status === 'verified');
-  if (verified.length === 0) return 'none';
-  return verified.map(secretOf).find((secret) => secret !== null) ?? 'other';
+  if (rows === null) return 'none';
+  if (!Array.isArray(rows)) return 'other';
+  const counting = rows.map(fieldsOf).filter(({ status }) => status !== 'unverified');
+  if (counting.length === 0) return 'none';
+  return counting.map(secretOf).find((secret) => secret !== null) ?? 'other';
 }
 
 /** Supabase's codes have 6 digits, 30 s and SHA-1. A project may encrypt the secret, which is then no base32. */
-function secretOf({ factor_type, secret }: JsonObject): Uint8Array | null {
-  return factor_type === 'totp' && typeof secret === 'string' ? fromBase32(secret) : null;
+function secretOf({ status, factor_type, secret }: JsonObject): Uint8Array | null {
+  const isTotp = status === 'verified' && factor_type === 'totp';
+  return isTotp && typeof secret === 'string' ? fromBase32(secret) : null;
 }

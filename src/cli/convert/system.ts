@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises';
-import type { JsonObject, ListForm } from './export-file.ts';
+import type { JsonObject, ListForm, OpenList } from './export-file.ts';
 
 /** An account as another system's export has it. Nothing is checked yet, because a file may hold anything. */
 export interface SourceAccount {
@@ -32,8 +32,10 @@ export type ReadAccount = (record: JsonObject) => SourceAccount | { leftOut: str
 export interface System extends ListForm {
   /** What `--with` takes; undefined for systems whose export says all. */
   with?: { what: string; isRequired: boolean };
-  /** @param file of `--with`. @throws CommandError if it is not what `with` says. */
-  open(file: FileHandle | undefined): Promise<ReadAccount>;
+  /** Where the operator finds who has a second factor; undefined if every export says it. */
+  factorList?: string;
+  /** @param file of `--with`. @throws CommandError if it is not what `with` says, or the list is none of accounts alone. */
+  open(file: FileHandle | undefined, list: OpenList): Promise<ReadAccount>;
 }
 
 /** A name of several parts. */

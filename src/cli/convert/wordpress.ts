@@ -10,6 +10,8 @@ export const wordpress: System = {
   split: 'list a part of the users at a time (--number=100000 --offset=0)',
   isAccount: (user) => 'user_login' in user && 'user_pass' in user,
 
+  factorList: "the plugin's table, or wp_usermeta (_two_factor_enabled_providers of the plugin Two Factor)",
+
   open: () =>
     Promise.resolve((user) => {
       const roles = typeof user.roles === 'string' ? user.roles.split(',').map((role) => role.trim()) : [];

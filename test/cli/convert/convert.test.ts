@@ -244,6 +244,31 @@ test('--drop-factors takes the accounts whose second factor cannot come, and say
   );
 });
 
+test('an unknown factor ends with code 1 unless --drop-factors is given', async (t) => {
+  for (const [system, changes, isKnown] of [
+    ['keycloak', {}, true],
+    ['auth0', { multifactor: undefined }, false],
+    ['auth0', { multifactor: [] }, true],
+    ['firebase', {}, false],
+    ['django', {}, false],
+    ['wordpress', { roles: '' }, false],
+    ['supabase', { mfa_factors: undefined }, false],
+    ['supabase', { mfa_factors: null }, true],
+  ] as const) {
+    const one = exportWith(system, changes);
+    const plain = await converted(t, system, one);
+    const unknown = plain.findings.filter(({ kind }) => kind === 'unknown_factor');
+    t.match(
+      [plain.lines.length, unknown.length, plain.outcome.isWell],
+      [1, isKnown ? 0 : 1, isKnown],
+      system,
+    );
+    const accepted = await converted(t, system, one, '--drop-factors');
+    t.strictSame(accepted.lines, plain.lines);
+    t.equal(accepted.outcome.isWell, true);
+  }
+});
+
 test('secrets that no app of ours has are factors that cannot come', async (t) => {
   const otp = { subType: 'totp', digits: 6, period: 30, algorithm: 'HmacSHA1' };
   const factors: [data: object, secret: unknown, comes: boolean][] = [
@@ -288,6 +313,29 @@ test('secrets that no app of ours has are factors that cannot come', async (t) =
   }
 });
 
+test('a list of factors that cannot be read counts as a factor', async (t) => {
+  const totp = { factor_type: 'totp', secret: 'JBSWY3DPEHPK3PXP' };
+  const unverified = { ...totp, status: 'unverified' };
+  for (const [system, field, comes, stays] of [
+    [
+      'supabase',
+      'mfa_factors',
+      [null, [], [unverified]],
+      [JSON.stringify([totp]), { ...totp, status: 'verified' }, [totp], [unverified, totp], [7], '', false],
+    ],
+    ['auth0', 'multifactor', [null, []], ['guardian', { provider: 'guardian' }, '', false]],
+    ['firebase', 'mfaInfo', [null, []], [{ phoneInfo: '+15555550100' }, '[]', false]],
+  ] as const) {
+    const accounts = [...comes, ...stays].map((value, i) => ({ email: `u${i}@example.com`, [field]: value }));
+    const { lines } = await converted(t, system, exportWith(system, ...accounts));
+    t.strictSame(
+      lines.map(({ email }) => email),
+      comes.map((_, i) => `u${i}@example.com`),
+      system,
+    );
+  }
+});
+
 test('the file of --with: what it may be, and what is missing', async (t) => {
   const path = join(testFolder(t), 'with');
   const use = (system: SystemName, content: string) => {
@@ -326,6 +374,70 @@ test('the file of --with: what it may be, and what is missing', async (t) => {
   await t.rejects(use('auth0', ''), refused(/holds no accounts/));
 });
 
+/** Entries of a Django dump, as a document and as lines. */
+const dumpsOf = (...entries: object[]) => [
+  JSON.stringify(entries),
+  entries.map((entry) => JSON.stringify(entry)).join('\n'),
+];
+
+test('a second model with passwords, such as that of former ones, refuses the dump', async (t) => {
+  const [user] = JSON.parse(textOf('django')) as [{ fields: object }];
+  const current = { ...user, model: 'accounts.user' };
+  const former = { ...user, model: 'accounts.historicaluser', pk: 7 };
+  for (const entries of [
+    [current, former],
+    [former, current],
+  ])
+    for (const dump of dumpsOf(...entries))
+      await t.rejects(
+        converted(t, 'django', dump),
+        refused(/accounts\.(historical)?user and accounts\.(historical)?user: .*dumpdata MODEL/),
+      );
+  const { lines } = await converted(t, 'django', JSON.stringify([current, { ...former, model: 'secret@x' }]));
+  t.equal(lines.length, 1, 'what is no name of a model is no account');
+});
+
+test('an entry for a factor in a Django dump gives its user one', async (t) => {
+  const users = JSON.parse(textOf('django')) as [{ fields: object }];
+  const entry = (model: string, fields: object) => ({ model, pk: 1, fields });
+  for (const [factor, comes] of [
+    [entry('otp_totp.totpdevice', { user: 70, key: '00', confirmed: true }), false],
+    [entry('otp_static.staticdevice', { user: ['ada70'] }), false],
+    [entry('two_factor.phonedevice', { user: ['u70@example.com'], number: '+15555550100' }), false],
+    [entry('mfa.authenticator', { user: 70, type: 'totp' }), false],
+    [entry('mfa.user_keys', { username: 'ada70' }), false],
+    [entry('otp_totp.totpdevice', { user: 70, confirmed: false }), true],
+    [entry('otp_totp.totpdevice', { user: 71 }), true],
+    [entry('otp_static.statictoken', { device: 70 }), true],
+    [entry('blog.post', { user: 70 }), true],
+  ] as const) {
+    const fields = { ...users[0].fields, username: 'ada70', email: 'u70@example.com', logins: 71 };
+    for (const dump of dumpsOf(...users, { ...users[0], pk: 70, fields }, factor)) {
+      const { lines, findings } = await converted(t, 'django', dump);
+      t.equal(lines.length, 5 + Number(comes), JSON.stringify(factor));
+      t.equal(
+        findings.some(({ reason }) => reason.startsWith('its second factor cannot come')),
+        !comes,
+      );
+    }
+  }
+});
+
+test('a password of Firebase whose hash is missing is one that is left out', async (t) => {
+  const password = [{ providerId: 'google.com' }, { providerId: 'password' }];
+  for (const [changes, reason] of [
+    [{ passwordHash: '', providerUserInfo: password }, /logs in with a password, but has no hash/],
+    [{ passwordHash: undefined, providerUserInfo: password }, /logs in with a password, but has no hash/],
+    [{ passwordHash: 'UkVEQUNURUQ=' }, /firebaseauth\.configs\.getHashConfig/],
+    [{ passwordHash: '', providerUserInfo: [{ providerId: 'google.com' }] }, null],
+  ] as const) {
+    const { lines, findings, outcome } = await converted(t, 'firebase', exportWith('firebase', changes));
+    t.match(lines, [{ password_hash: null }]);
+    t.match(findings, reason === null ? [] : [{ kind: 'without_password', reason }]);
+    t.equal(outcome.isWell, reason === null);
+  }
+});
+
 test('groups that Django numbers are named in the report', async (t) => {
   const numbered = readFileSync(filesOf('django').input.replace('.json', '-numbered-groups.jsonl'), 'utf8');
   const { lines, findings } = await converted(t, 'django', numbered);
@@ -335,7 +447,7 @@ test('groups that Django numbers are named in the report', async (t) => {
     named.lines.map(({ roles: _, ...line }) => line),
     'lines of JSON are as good as a document',
   );
-  t.match(findings, [{}, { kind: 'note', reason: /--natural-foreign/, places: ['line 1'] }]);
+  t.match(findings, [{}, {}, { kind: 'note', reason: /--natural-foreign/, places: ['line 1'] }]);
 });
 
 test('a username of the service’s RESERVED_USERNAMES is one for it', async (t) => {

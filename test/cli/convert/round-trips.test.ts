@@ -189,7 +189,7 @@ const ACCOUNTS: Record<SystemName, Row[]> = {
 const NO_FACTOR =
   'its second factor cannot come, so it would open by its password alone: --drop-factors takes it';
 const UNKNOWN_FACTOR =
-  'the export does not say whether it has a second factor; if it had one, it opens by its password alone now';
+  /^the export does not say whether it has a second factor; .* before you import \(.+\), or/;
 const ROLES = 'roles are left out that have other characters than a-z, 0-9, :, _ and -, or are too many';
 const BY_ADDRESS = 'its username is left out, so its user logs in by address: must not';
 const NO_ADDRESS = 'has no e-mail address';
@@ -206,15 +206,15 @@ const REPORTS: Record<SystemName, [kind: string, reason: string | RegExp, ...pla
   auth0: [
     ['left_out', NO_FACTOR, 'line 5'],
     ['without_password', 'the file of --with has no hash for it', 'line 7'],
-    ['note', UNKNOWN_FACTOR, 'line 1', 'line 3', 'line 6'],
+    ['unknown_factor', UNKNOWN_FACTOR, 'line 1', 'line 3', 'line 6'],
   ],
   firebase: [
     ['left_out', NO_ADDRESS, '[3]'],
-    ['note', UNKNOWN_FACTOR, '[0] to [2]'],
+    ['unknown_factor', UNKNOWN_FACTOR, '[0] to [2]'],
   ],
   django: [
     ['left_out', NO_ADDRESS, '[5]'],
-    ['note', UNKNOWN_FACTOR, '[0] to [2]', '[4]'],
+    ['unknown_factor', UNKNOWN_FACTOR, '[0] to [2]', '[4]'],
     ['note', ROLES, '[0]'],
     ['note', `${BY_ADDRESS} hold whitespace, control characters or @`, '[1]'],
     ['note', `${BY_ADDRESS} be, or look like, a reserved name`, '[2]'],
@@ -222,8 +222,8 @@ const REPORTS: Record<SystemName, [kind: string, reason: string | RegExp, ...pla
   wordpress: [
     ['left_out', NO_ADDRESS, '[4]'],
     ['without_password', /^its hash /, '[3]'],
+    ['unknown_factor', UNKNOWN_FACTOR, '[0] to [2]', '[5]'],
     ['note', 'is an administrator of WordPress, and gets no role for it', '[0]'],
-    ['note', UNKNOWN_FACTOR, '[0] to [2]', '[5]'],
     ['note', `${BY_ADDRESS} be, or look like, a reserved name`, '[0]'],
     ['note', `${BY_ADDRESS} hold whitespace, control characters or @`, '[2]'],
   ],
