@@ -175,6 +175,10 @@ function makeToLine({ newNames, readHash, now, dropsFactors, factorList = '', re
   }
 
   function idOf({ id }: SourceAccount): string | null {
+    if (typeof id === 'number' && !Number.isSafeInteger(id)) {
+      report.note('its id is left out: JSON rounds a number of this size, so write it as text');
+      return null;
+    }
     const parsed = parseExternalId(typeof id === 'number' ? String(id) : typeof id === 'string' ? id : '');
     const problem = parsed.ok
       ? isFirst(ids, parsed.value)

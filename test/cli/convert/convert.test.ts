@@ -438,6 +438,24 @@ test('a password of Firebase whose hash is missing is one that is left out', asy
   }
 });
 
+test('an id that JSON has rounded is left out', async (t) => {
+  for (const [id, comes] of [
+    ['9007199254740991', '9007199254740991'],
+    ['"1234567890123456789"', '1234567890123456789'],
+    ['1234567890123456789', undefined],
+    ['9007199254740992', undefined],
+    ['1.5', undefined],
+  ] as const) {
+    const one = exportWith('wordpress', { ID: 'here' }).replace('"here"', id);
+    const { lines, findings } = await converted(t, 'wordpress', one);
+    t.equal(lines[0]?.external_id, comes, id);
+    t.equal(
+      findings.some(({ reason }) => reason.endsWith('write it as text')),
+      comes === undefined,
+    );
+  }
+});
+
 test('groups that Django numbers are named in the report', async (t) => {
   const numbered = readFileSync(filesOf('django').input.replace('.json', '-numbered-groups.jsonl'), 'utf8');
   const { lines, findings } = await converted(t, 'django', numbered);
