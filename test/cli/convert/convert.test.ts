@@ -456,6 +456,25 @@ test('an id that JSON has rounded is left out', async (t) => {
   }
 });
 
+test('the roles of those who manage Keycloak itself stay behind', async (t) => {
+  const realmOf = (realm: string | undefined, realmRoles: string[]) => {
+    const document = JSON.parse(exportWith('keycloak', { realmRoles })) as { users: object[] };
+    return realm === undefined ? JSON.stringify(document.users[0]) : JSON.stringify({ ...document, realm });
+  };
+  for (const [realm, given, taken] of [
+    ['master', ['admin', 'staff'], ['staff']],
+    ['master', ['create-realm', 'staff'], ['staff']],
+    ['shop', ['admin', 'create-realm'], ['admin', 'create-realm']],
+    [undefined, ['admin', 'staff'], ['admin', 'staff']],
+    [undefined, ['create-realm', 'staff'], ['staff']],
+    [undefined, ['admin', 'create-realm', 'staff'], ['staff']],
+    [undefined, ['default-roles-master', 'admin', 'staff'], ['staff']],
+  ] as const) {
+    const { lines } = await converted(t, 'keycloak', realmOf(realm, [...given]));
+    t.strictSame(lines[0]?.roles, taken, `${realm}: ${given.join()}`);
+  }
+});
+
 test('groups that Django numbers are named in the report', async (t) => {
   const numbered = readFileSync(filesOf('django').input.replace('.json', '-numbered-groups.jsonl'), 'utf8');
   const { lines, findings } = await converted(t, 'django', numbered);
