@@ -1,6 +1,5 @@
-import { fromBase32 } from '../../domain/factors/totp.ts';
 import { objectsIn, parsedFields, type JsonObject } from './export-file.ts';
-import { spoken, type System } from './system.ts';
+import { keyIn, spoken, type System } from './system.ts';
 
 /** A realm's export, of one file or one of `--users different_files`. */
 export const keycloak: System = {
@@ -63,6 +62,6 @@ function secretOf({ credentialData, secretData }: JsonObject): Uint8Array | null
   // OTPCredentialModel.getDecodedSecret: text, whose bytes are the key, unless the encoding is named.
   if (secretEncoding === undefined || secretEncoding === null) return Buffer.from(value);
   return typeof secretEncoding === 'string' && secretEncoding.toUpperCase() === 'BASE32'
-    ? fromBase32(value)
+    ? keyIn(value)
     : null;
 }

@@ -313,6 +313,26 @@ test('secrets that no app of ours has are factors that cannot come', async (t) =
   }
 });
 
+test('a long secret takes no time', async (t) => {
+  const long = 'A'.repeat(4 * 1024 ** 2);
+  const otp = { subType: 'totp', digits: 6, period: 30, algorithm: 'HmacSHA1' };
+  const keycloak = (data: object) => [
+    { type: 'otp', credentialData: JSON.stringify(data), secretData: JSON.stringify({ value: long }) },
+  ];
+  for (const [system, changes] of [
+    ['keycloak', { credentials: keycloak(otp) }],
+    ['keycloak', { credentials: keycloak({ ...otp, secretEncoding: 'BASE32' }) }],
+    ['supabase', { mfa_factors: [{ factor_type: 'totp', status: 'verified', secret: long }] }],
+  ] as const) {
+    const before = process.cpuUsage();
+    const { findings } = await converted(t, system, exportWith(system, changes));
+    const { user, system: inKernel } = process.cpuUsage(before);
+    t.match(findings, [{ kind: 'left_out', reason: /second factor cannot come/ }]);
+    // To convert the secret takes several seconds.
+    t.ok(user + inKernel < 1_500_000, `${system} took ${(user + inKernel) / 1e6} s of CPU time`);
+  }
+});
+
 test('a list of factors that cannot be read counts as a factor', async (t) => {
   const totp = { factor_type: 'totp', secret: 'JBSWY3DPEHPK3PXP' };
   const unverified = { ...totp, status: 'unverified' };
