@@ -1,6 +1,5 @@
-import { fromBase32 } from '../../domain/factors/totp.ts';
 import { objectsIn, parsedFields, type JsonObject } from './export-file.ts';
-import { spoken, type System } from './system.ts';
+import { keyIn, spoken, type System } from './system.ts';
 
 /** A realm's export, of one file or one of `--users different_files`. */
 export const keycloak: System = {
@@ -11,7 +10,7 @@ export const keycloak: System = {
   // Accounts of the admin API have no list of credentials, and would lose their passwords.
   isAccount: (user) => 'username' in user && Array.isArray(user.credentials),
 
-  open: () =>
+  open: (_, { document }) =>
     Promise.resolve((user) => {
       if ('serviceAccountClientId' in user) return { leftOut: 'is the service account of a client' };
       const credentials = objectsIn(user.credentials);
@@ -23,7 +22,7 @@ export const keycloak: System = {
         emailVerified: user.emailVerified === true,
         passwordHash: credentials.find(({ type }) => type === 'password') ?? null,
         createdAt: user.createdTimestamp,
-        roles: rolesOf(user.realmRoles),
+        roles: rolesOf(user.realmRoles, document.realm),
         disabled: user.enabled === false,
         factor: factorOf(credentials.filter(({ type }) => !NO_FACTORS.includes(type))),
       };
@@ -35,9 +34,14 @@ const BUILT_IN = /^(offline_access|uma_authorization|default-roles-.*)$/;
 /** Roles of the realm master, which manages Keycloak itself. */
 const OF_MASTER = /^(admin|create-realm)$/;
 
-function rolesOf(roles: unknown): unknown[] {
+/** @param realm whose users these are; undefined for lines, which are of master if a role of it stands in them. */
+function rolesOf(roles: unknown, realm: unknown): unknown[] {
   if (!Array.isArray(roles)) return [];
-  const builtIn = roles.includes('default-roles-master') ? [BUILT_IN, OF_MASTER] : [BUILT_IN];
+  const isOfMaster =
+    realm === 'master' ||
+    roles.includes('default-roles-master') ||
+    (typeof realm !== 'string' && roles.includes('create-realm'));
+  const builtIn = isOfMaster ? [BUILT_IN, OF_MASTER] : [BUILT_IN];
   return roles.filter((role) => typeof role !== 'string' || !builtIn.some((pattern) => pattern.test(role)));
 }
 
@@ -58,6 +62,6 @@ function secretOf({ credentialData, secretData }: JsonObject): Uint8Array | null
   // OTPCredentialModel.getDecodedSecret: text, whose bytes are the key, unless the encoding is named.
   if (secretEncoding === undefined || secretEncoding === null) return Buffer.from(value);
   return typeof secretEncoding === 'string' && secretEncoding.toUpperCase() === 'BASE32'
-    ? fromBase32(value)
+    ? keyIn(value)
     : null;
 }

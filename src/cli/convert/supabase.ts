@@ -1,6 +1,5 @@
-import { fromBase32 } from '../../domain/factors/totp.ts';
 import { fieldsOf, type JsonObject } from './export-file.ts';
-import type { System } from './system.ts';
+import { keyIn, type System } from './system.ts';
 
 /** A row of `auth.users` as JSON on each line, best with the rows of `auth.mfa_factors`. */
 export const supabase: System = {
@@ -54,5 +53,5 @@ function factorOf(rows: unknown): Uint8Array | 'other' | 'none' | undefined {
 /** Supabase's codes have 6 digits, 30 s and SHA-1. A project may encrypt the secret, which is then no base32. */
 function secretOf({ status, factor_type, secret }: JsonObject): Uint8Array | null {
   const isTotp = status === 'verified' && factor_type === 'totp';
-  return isTotp && typeof secret === 'string' ? fromBase32(secret) : null;
+  return isTotp && typeof secret === 'string' ? keyIn(secret) : null;
 }

@@ -1,4 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
+import { fromBase32 } from '../../domain/factors/totp.ts';
+import { MOST_SECRET_BITS } from '../../infra/crypto/factor-keys.ts';
 import type { JsonObject, ListForm, OpenList } from './export-file.ts';
 
 /** An account as another system's export has it. Nothing is checked yet, because a file may hold anything. */
@@ -36,6 +38,14 @@ export interface System extends ListForm {
   factorList?: string;
   /** @param file of `--with`. @throws CommandError if it is not what `with` says, or the list is none of accounts alone. */
   open(file: FileHandle | undefined, list: OpenList): Promise<ReadAccount>;
+}
+
+/** Characters of base32 for the longest secret that the import takes, with room for spaces and padding. */
+const LONGEST_BASE32 = 2 * Math.ceil(MOST_SECRET_BITS / 5);
+
+/** The key in a base32 text. @returns null for none, or for one that is too long: a megabyte takes seconds to decode. */
+export function keyIn(text: string): Uint8Array | null {
+  return text.length > LONGEST_BASE32 ? null : fromBase32(text);
 }
 
 /** A name of several parts. */

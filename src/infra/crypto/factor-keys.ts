@@ -71,7 +71,7 @@ export function makeSecretBox(keys: readonly FactorKey[]): SecretBox {
  */
 export const LEAST_SECRET_BITS = 80;
 /** A longer key of HMAC-SHA-1 is one of 160 bits in effect. */
-const MOST_SECRET_BITS = 512;
+export const MOST_SECRET_BITS = 512;
 
 /**
  * Reads the secret of an authenticator app that another system has set up, in base32. Messages hold no value.

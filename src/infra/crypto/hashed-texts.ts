@@ -50,7 +50,7 @@ export const plainTexts = inTurn(asSent, nfc, nfkc);
 /** phpBB stores bcrypt and argon2 as well (phpbb/passwords/driver), and cannot be told from the others. */
 export const plainOrPhpBBTexts = inTurn(asSent, nfc, nfkc, phpBB);
 
-/** WordPress's REST API and WP-CLI hash without slashes, but trim. */
+/** WordPress hashes without slashes, but trims, for `wp core install` and plugins that take the slashes off. */
 export const wordPressTexts = inTurn(
   wordPress,
   trimmed,

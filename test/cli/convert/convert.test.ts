@@ -313,6 +313,26 @@ test('secrets that no app of ours has are factors that cannot come', async (t) =
   }
 });
 
+test('a long secret takes no time', async (t) => {
+  const long = 'A'.repeat(4 * 1024 ** 2);
+  const otp = { subType: 'totp', digits: 6, period: 30, algorithm: 'HmacSHA1' };
+  const keycloak = (data: object) => [
+    { type: 'otp', credentialData: JSON.stringify(data), secretData: JSON.stringify({ value: long }) },
+  ];
+  for (const [system, changes] of [
+    ['keycloak', { credentials: keycloak(otp) }],
+    ['keycloak', { credentials: keycloak({ ...otp, secretEncoding: 'BASE32' }) }],
+    ['supabase', { mfa_factors: [{ factor_type: 'totp', status: 'verified', secret: long }] }],
+  ] as const) {
+    const before = process.cpuUsage();
+    const { findings } = await converted(t, system, exportWith(system, changes));
+    const { user, system: inKernel } = process.cpuUsage(before);
+    t.match(findings, [{ kind: 'left_out', reason: /second factor cannot come/ }]);
+    // To convert the secret takes several seconds.
+    t.ok(user + inKernel < 1_500_000, `${system} took ${(user + inKernel) / 1e6} s of CPU time`);
+  }
+});
+
 test('a list of factors that cannot be read counts as a factor', async (t) => {
   const totp = { factor_type: 'totp', secret: 'JBSWY3DPEHPK3PXP' };
   const unverified = { ...totp, status: 'unverified' };
@@ -435,6 +455,43 @@ test('a password of Firebase whose hash is missing is one that is left out', asy
     t.match(lines, [{ password_hash: null }]);
     t.match(findings, reason === null ? [] : [{ kind: 'without_password', reason }]);
     t.equal(outcome.isWell, reason === null);
+  }
+});
+
+test('an id that JSON has rounded is left out', async (t) => {
+  for (const [id, comes] of [
+    ['9007199254740991', '9007199254740991'],
+    ['"1234567890123456789"', '1234567890123456789'],
+    ['1234567890123456789', undefined],
+    ['9007199254740992', undefined],
+    ['1.5', undefined],
+  ] as const) {
+    const one = exportWith('wordpress', { ID: 'here' }).replace('"here"', id);
+    const { lines, findings } = await converted(t, 'wordpress', one);
+    t.equal(lines[0]?.external_id, comes, id);
+    t.equal(
+      findings.some(({ reason }) => reason.endsWith('write it as text')),
+      comes === undefined,
+    );
+  }
+});
+
+test('the roles of those who manage Keycloak itself stay behind', async (t) => {
+  const realmOf = (realm: string | undefined, realmRoles: string[]) => {
+    const document = JSON.parse(exportWith('keycloak', { realmRoles })) as { users: object[] };
+    return realm === undefined ? JSON.stringify(document.users[0]) : JSON.stringify({ ...document, realm });
+  };
+  for (const [realm, given, taken] of [
+    ['master', ['admin', 'staff'], ['staff']],
+    ['master', ['create-realm', 'staff'], ['staff']],
+    ['shop', ['admin', 'create-realm'], ['admin', 'create-realm']],
+    [undefined, ['admin', 'staff'], ['admin', 'staff']],
+    [undefined, ['create-realm', 'staff'], ['staff']],
+    [undefined, ['admin', 'create-realm', 'staff'], ['staff']],
+    [undefined, ['default-roles-master', 'admin', 'staff'], ['staff']],
+  ] as const) {
+    const { lines } = await converted(t, 'keycloak', realmOf(realm, [...given]));
+    t.strictSame(lines[0]?.roles, taken, `${realm}: ${given.join()}`);
   }
 });
 
