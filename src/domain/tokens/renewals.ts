@@ -13,7 +13,8 @@ import {
   type Lease,
   type Watch,
 } from './lease.ts';
-import type { RenewalLeases, RevocationStore, SettledPage } from './ports.ts';
+import type { RenewalLeases, RevocationStore } from './ports.ts';
+import { settledPages } from './revocations.ts';
 import type { TokenStateStore } from './token-state-store.ts';
 
 interface RenewalPorts {
@@ -31,8 +32,6 @@ interface RenewalPorts {
   pause: (ms: number) => Promise<unknown>;
 }
 
-/** Tombstones read and set per batch. */
-const PAGE = 1000;
 /** Milliseconds after which a renewal that has not ended counts as failed. */
 const LONGEST = 10_000;
 
@@ -93,19 +92,15 @@ export function makeRenewals(ports: RenewalPorts) {
     const { server } = held;
     let watch: Watch | null = held.watch;
     const renewal = renewalOf(isLast ? { ...watch, tenure: null } : watch, server, clock.monotonic());
-    let readAt: number | undefined;
-    let from: Parameters<RevocationStore['settledSince']>[0] = { ago: renewal.startedAt - renewal.since };
-    for (;;) {
-      const { keys, last }: SettledPage = await revocations.settledSince(from, PAGE);
-      readAt ??= clock.monotonic();
+    /** When the first page had been read. */
+    let readAt = Infinity;
+    for await (const { keys, isFull } of settledPages(revocations, renewal.startedAt - renewal.since)) {
+      readAt = Math.min(readAt, clock.monotonic());
       await tokenStates.revokeAll(keys.filter(({ userId }) => leases.isThere(master, userId)));
       if (leases.hasFeed(master)) await feed.publish(keys);
-      const end = keys[PAGE - 1];
-      if (!end) break;
-      from = { at: last, id: end.tokenId };
       // A replica that has lost the lease still goes on to the newest ends, which come last: if PostgreSQL needs longer
       // for a page than the others wait, the next holder loses the lease on its first page too.
-      if (watch) watch = await move(master, watch, moved(watch.lease, self));
+      if (isFull && watch) watch = await move(master, watch, moved(watch.lease, self));
     }
     if (!watch) return;
     const after = renewed(watch, renewal, readAt);
@@ -144,7 +139,7 @@ export function makeRenewals(ports: RenewalPorts) {
       const masters = leases.masters();
       // What was known of them still counts once they are back.
       if (masters.length === 0) throw new AuthError('unavailable');
-      for (const known of [watches, failures])
+      for (const known of [watches, failures, untold])
         for (const master of known.keys()) if (!masters.includes(master)) known.delete(master);
       const now = clock.monotonic();
       for (const master of masters) {

@@ -16,6 +16,23 @@ const PAGE = 1000;
 const MANY = 3;
 
 /**
+ * The keys of tokens whose end was settled in the last `ago` milliseconds, oldest first, a page at a time. A page that is
+ * full may not be the last.
+ */
+export async function* settledPages(
+  revocations: Pick<RevocationStore, 'settledSince'>,
+  ago: number,
+): AsyncGenerator<{ keys: readonly TokenKey[]; isFull: boolean }> {
+  let from: Parameters<RevocationStore['settledSince']>[0] | null = { ago };
+  while (from) {
+    const { keys, last }: SettledPage = await revocations.settledSince(from, PAGE);
+    const end = keys[PAGE - 1];
+    yield { keys, isFull: end !== undefined };
+    from = end ? { at: last, id: end.tokenId } : null;
+  }
+}
+
+/**
  * Finishes revocations, and restores what a new connection needs. Every replica does all of this work: setting a tombstone
  * twice is harmless, and no single replica is needed. Renewals (renewals.ts) have one for each master.
  */
@@ -58,13 +75,7 @@ export function makeRevocations({ revocations, tokenStates, feed }: RevocationPo
      * it begins a new epoch.
      */
     async renew(ms: number): Promise<void> {
-      let from: { ago: number } | { at: number; id: number } | null = { ago: ms };
-      while (from) {
-        const { keys, last }: SettledPage = await revocations.settledSince(from, PAGE);
-        await tokenStates.revokeAll(keys);
-        const end = keys[PAGE - 1];
-        from = end ? { at: last, id: end.tokenId } : null;
-      }
+      for await (const { keys } of settledPages(revocations, ms)) await tokenStates.revokeAll(keys);
     },
   };
 }
