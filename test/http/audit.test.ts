@@ -425,7 +425,7 @@ test('second factors: who added, used, replaced and removed them, and no code', 
   const actor = { type: 'user', ...subject };
   const app = await setUpApp(target, first);
   const added = await trailOf(t, target, async () => {
-    await confirmApp(target, first, '12345');
+    await confirmApp(target, first, app.code(9));
     await confirmApp(target, first, app.code());
   });
   t.match(added, [
