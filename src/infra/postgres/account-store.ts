@@ -70,6 +70,10 @@ const ERASED_USER = {
   pending: Prisma.sql`true`,
   deletedAt: NOW,
   factorSince: NULL,
+  pendingEmail: NULL,
+  pendingKey: NULL,
+  locale: NULL,
+  undeliverableAt: NULL,
 } satisfies Record<keyof UserRow, Prisma.Sql | null>;
 
 /** What is left of its tokens, until they are purged: every replica has to learn that they ended. */
@@ -127,6 +131,11 @@ const EXPORTED = {
   deletedAt: false,
   // Its secrets are of this installation's keys.
   factorSince: false,
+  // A wish, of which this installation's mailer knows, and what that mailer found.
+  pendingEmail: false,
+  pendingKey: false,
+  undeliverableAt: false,
+  locale: false,
 } as const satisfies Record<keyof UserRow, boolean>;
 
 type ExportedRow = Pick<UserRow, Chosen<typeof EXPORTED>>;

@@ -29,6 +29,10 @@ export const USER_COLUMNS = {
   pending: 'pending',
   deletedAt: 'deleted_at',
   factorSince: 'factor_since',
+  pendingEmail: 'pending_email',
+  pendingKey: 'pending_key',
+  locale: 'locale',
+  undeliverableAt: 'undeliverable_at',
 } as const satisfies Record<keyof UserRow, string>;
 
 /** The address as its owner gave it, in SQL (`givenAddress` of domain/address.ts). */
@@ -83,6 +87,10 @@ const SERVED = {
   pending: false,
   deletedAt: false,
   factorSince: false,
+  pendingEmail: false,
+  pendingKey: false,
+  locale: false,
+  undeliverableAt: false,
 } as const satisfies Record<keyof UserRow, boolean>;
 
 /** What a TokenRecord holds. The rest is only written, or read by statements of its own. */
