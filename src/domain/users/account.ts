@@ -7,7 +7,6 @@ import type { User } from '../user.ts';
 
 /** An account, as operators and services see it: without e-mail address and password. */
 export interface Account extends User {
-  emailVerified: boolean;
   /** The id that another system gave the user. */
   externalId: string | null;
 }

@@ -49,10 +49,8 @@ export async function changeRow(
     if (before.emailVerifiedAt !== null && reservation)
       await reserveNames(tx, reservation.hashes({ email: stored }), reservation.grace, before.id);
   }
-  // The fast store holds neither the address, nor whether it is verified, nor the external id.
-  const isServed = servedOf(after) !== servedOf(valuesOf(before));
   const [row] = await tx.$queryRaw<[AccountRow]>`
-    UPDATE users SET ${assign(USER_COLUMNS, columnsOf(after, { isServed, isNewSpelling, isWithdrawn }))}
+    UPDATE users SET ${assign(USER_COLUMNS, columnsOf(after, { isNewSpelling, isWithdrawn }))}
     WHERE id = ${before.id} RETURNING ${ACCOUNT_COLUMNS}`;
   if (wantsProof && isNewSpelling && !emailVerified && !disabled)
     await wantMail(tx, before.id, 'email_verification');
@@ -82,12 +80,12 @@ export function requireStoredSpelling(before: UserRow, { email: named, emailVeri
 const KEPT = null;
 
 /**
- * What a change writes. The columns of an address that stays are not written again: 1.0.0 let accounts have addresses
- * that are another account's by today's rules.
+ * What a change writes. Services see all of it, so each change has a new version. The columns of an address that stays
+ * are not written again: 1.0.0 let accounts have addresses that are another account's by today's rules.
  */
 function columnsOf(
   { username, name, email, externalId, disabled, emailVerified, roles }: Values,
-  { isServed, isNewSpelling, isWithdrawn }: Record<'isServed' | 'isNewSpelling' | 'isWithdrawn', boolean>,
+  { isNewSpelling, isWithdrawn }: Record<'isNewSpelling' | 'isWithdrawn', boolean>,
 ) {
   const { sql } = Prisma;
   const stored = storedAddress(email);
@@ -105,9 +103,9 @@ function columnsOf(
     disabledAt: sql`CASE WHEN ${disabled} THEN coalesce(disabled_at, now()) END`,
     enabledAt: sql`CASE WHEN disabled_at IS NULL OR ${disabled} THEN enabled_at ELSE clock_timestamp() END`,
     roles: sql`${roles}::text[]`,
-    version: isServed ? sql`version + 1` : KEPT,
-    changedAt: isServed ? sql`clock_timestamp()` : KEPT,
-    pending: sql`pending OR ${isServed}`,
+    version: sql`version + 1`,
+    changedAt: sql`clock_timestamp()`,
+    pending: sql`true`,
     id: KEPT,
     createdAt: KEPT,
     deletedAt: KEPT,
@@ -121,11 +119,6 @@ function columnsOf(
     importedHash: KEPT,
     importedCost: KEPT,
   } satisfies Record<keyof UserRow, Prisma.Sql | null>;
-}
-
-/** What verify and introspection answer with. */
-function servedOf({ username, name, disabled, roles }: Values): string {
-  return JSON.stringify([username, name, disabled, roles]);
 }
 
 function valuesOf(row: UserRow): Values {
