@@ -11,6 +11,7 @@ import { endTokens } from './ended-tokens.ts';
 import { mapDatabaseErrors, onPrimary, readPrimary } from './errors.ts';
 import { FACTOR_CALLERS } from './known-devices.ts';
 import { inLaneOf } from './names.ts';
+import { wantNotice } from './wanted-mails.ts';
 
 interface AccountRow {
   id: bigint;
@@ -27,8 +28,14 @@ interface AccountRow {
 
 type UnconfirmedRow = Pick<AccountRow, 'id' | 'keyId' | 'secret' | 'lastStep'>;
 
-/** The second factors in PostgreSQL. */
-export function makeFactorStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>): FactorStore {
+/**
+ * The second factors in PostgreSQL.
+ * @param notices whether a change of the factors wants a notice.
+ */
+export function makeFactorStore(
+  postgres: Pick<Postgres, 'prisma' | 'inLane'>,
+  notices = false,
+): FactorStore {
   const { prisma, inLane } = postgres;
   return {
     findAccount: (userId) =>
@@ -114,6 +121,7 @@ export function makeFactorStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>): 
           if ((await tx.factor.updateMany({ where: mine, data: used })).count === 0) return null;
           await tx.factor.deleteMany({ where: { userId, type: 'totp', confirmedAt: { not: null } } });
           await tx.factor.update({ where: { id }, data: { confirmedAt: now } });
+          if (notices) await wantNotice(tx, userId, 'factor_added');
           if (factorSince !== null) return { isFirst: false };
           await writeCodes(tx, userId, codeHashes);
           await tx.user.update({ where: { id: userId }, data: { factorSince: now } });
@@ -138,6 +146,7 @@ export function makeFactorStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>): 
           const confirmed = { userId: BigInt(caller.userId), confirmedAt: { not: null } };
           const { count } = await tx.factor.deleteMany({ where: { ...confirmed, id: BigInt(id) } });
           if (count === 0) return false;
+          if (notices) await wantNotice(tx, BigInt(caller.userId), 'factor_removed');
           if ((await tx.factor.count({ where: confirmed })) === 0)
             await clearFactors(tx, BigInt(caller.userId));
           return true;
@@ -152,6 +161,7 @@ export function makeFactorStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>): 
           if (!user) return null;
           const factors = await tx.factor.count({ where: { userId: user.id, confirmedAt: { not: null } } });
           await clearFactors(tx, user.id);
+          if (notices && factors > 0) await wantNotice(tx, user.id, 'factor_removed');
           const userId = Number(user.id);
           return { userId, factors, ...(await endTokens(tx, userId, endsAll(at))) };
         }),
