@@ -2,7 +2,7 @@ import type { Audit, AuditLimit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { AuthError } from '../errors.ts';
 import { fieldError, parseTry } from '../identifiers.ts';
-import type { MailKind, TokenKind } from '../mail-kinds.ts';
+import { MAIL_LIMIT_WINDOW, type MailKind, type TokenKind } from '../mail-kinds.ts';
 import type { Observe } from '../metrics/observe.ts';
 import type { GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
 import {
@@ -11,19 +11,17 @@ import {
   newVerificationToken,
   type RandomBytes,
 } from '../passwords/one-time-token.ts';
-import type { Caller, Principal } from '../principal.ts';
+import type { Caller } from '../principal.ts';
 import type { ServiceIdentity } from '../services/registered-service.ts';
-import type { TokenStateStore } from '../tokens/token-state-store.ts';
-import type { AccountStore, Address } from '../users/account.ts';
 import type { FinishUserChange } from '../users/finish-user-change.ts';
-import { MAIL_WINDOW, type MailStore, type TakenMail } from './wanted-mail.ts';
+import type { TokenStateStore } from '../tokens/token-state-store.ts';
+import type { MailStore, TakenMail } from './wanted-mail.ts';
 
 /** The longest address that is read, as at login. */
 const ADDRESS_MAX_LENGTH = 254;
 
 interface MailsPorts {
   mails: Pick<MailStore, 'wantVerification' | 'take' | 'settle' | 'markUndeliverable' | 'verify'>;
-  accounts: Pick<AccountStore, 'address'>;
   tokenStates: Pick<TokenStateStore, 'now'>;
   finishUserChange: FinishUserChange;
   observe: Pick<Observe, 'mail'>;
@@ -41,9 +39,9 @@ export interface VerificationRequest {
 
 export type Mails = ReturnType<typeof makeMails>;
 
-/** Addresses and their proof, and the mails that a mailer takes. */
+/** The proof of addresses in force, and the mails that a mailer takes. */
 export function makeMails(ports: MailsPorts) {
-  const { mails, accounts, limitGuess, randomBytes, observe, audit, auditLimit } = ports;
+  const { mails, tokenStates, finishUserChange, limitGuess, randomBytes, observe, audit, auditLimit } = ports;
   const makeToken: Record<TokenKind, (randomBytes: RandomBytes) => string> = {
     password_reset: newResetToken,
     invitation: newResetToken,
@@ -52,14 +50,6 @@ export function makeMails(ports: MailsPorts) {
   };
 
   return {
-    /** The caller's own. @throws AuthError `token_not_allowed` (an LLT), `invalid_token`, `unavailable` */
-    ownAddress: async ({ user, type }: Pick<Principal, 'user' | 'type'>): Promise<Address> => {
-      if (type !== 'access') throw new AuthError('token_not_allowed');
-      const address = await accounts.address(user.id);
-      if (!address) throw new AuthError('invalid_token', { reason: 'gone' });
-      return address;
-    },
-
     /**
      * Wants a mail that proves the caller's address.
      * @returns whether one is wanted: false if the address is proved already.
@@ -70,23 +60,30 @@ export function makeMails(ports: MailsPorts) {
       const { isVerified, freeIn } = await mails.wantVerification({ userId: user.id, tokenId });
       if (freeIn > 0) {
         const limited = `mails:${user.id}`;
-        const windowSeconds = MAIL_WINDOW / 1000;
+        const windowSeconds = MAIL_LIMIT_WINDOW;
         auditLimit(limited, { event: 'limit.reached', limit: 'mails', windowSeconds, userId: user.id }, from);
         throw new AuthError('rate_limited', { retryAfter: Math.ceil(freeIn / 1000), reason: 'mails' });
       }
       return !isVerified;
     },
 
-    /** Redeems the token of a mail. @throws AuthError `invalid_verification_token`, `rate_limited`, `unavailable` */
+    /**
+     * Redeems the token of a mail to the address in force. A repeat is safe.
+     * @throws AuthError `invalid_verification_token`, `rate_limited`, `unavailable`
+     */
     verify: async ({ verificationToken, origin, from }: VerificationRequest): Promise<void> => {
       const tokenHash = hashOneTimeToken(verificationToken);
       const failure = () => ({ event: 'email.verification_failed' }) as const;
-      const userId = await limitGuess({ name: null, account: null, origin, from, failure }, async () => {
+      const guess = { name: null, account: null, origin, from, failure };
+      const { user, isNew, isPending } = await limitGuess(guess, async () => {
+        // Fails here if the fast store is down, before the token is used up.
+        await tokenStates.now();
         const verified = await mails.verify(tokenHash);
         if (verified === null) throw new AuthError('invalid_verification_token');
         return verified;
       });
-      audit({ event: 'email.verified', userId }, from);
+      if (isNew) audit({ event: 'email.verified', userId: user.id }, from);
+      if (isPending) await finishUserChange(user);
     },
 
     /**
@@ -126,13 +123,13 @@ export function makeMails(ports: MailsPorts) {
       const tried = parseTry(email, ADDRESS_MAX_LENGTH);
       if (!tried.ok) throw new AuthError('validation_failed', { errors: [fieldError('/email', tried)] });
       // Fails here if the fast store is down, before anything is written.
-      await ports.tokenStates.now();
+      await tokenStates.now();
       for (const { user, isInForce, isNews, settled } of await mails.markUndeliverable(email)) {
         for (const kind of settled) observe.mail(kind, 'undeliverable');
         const of = isInForce ? 'in_force' : 'pending';
         if (isNews) audit({ event: 'email.undeliverable', userId: user.id, serviceId, address: of }, from);
         // Also if nothing has changed: an earlier try may have failed here.
-        if (isInForce) await ports.finishUserChange(user);
+        if (isInForce) await finishUserChange(user);
       }
     },
   };

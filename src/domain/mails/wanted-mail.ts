@@ -3,6 +3,7 @@ import type { MailKind, NoticeEvent, TokenKind } from '../mail-kinds.ts';
 import type { KnownAccount } from '../passwords/guessing-limits.ts';
 import type { TokenKey } from '../principal.ts';
 import type { User } from '../user.ts';
+import type { ProvedAddress } from './own-address.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -25,10 +26,8 @@ export const MAIL_WANTED: Readonly<Record<MailKind, number>> = {
  */
 export const MAIL_HIDDEN: readonly number[] = [1, 2, 4, 8, 16, 32].map((minutes) => minutes * MINUTE);
 
-/** The most mails of one kind that an account gets in `MAIL_WINDOW`, of one event if they are notices. */
+/** The most mails of one kind that an account gets in `MAIL_LIMIT_WINDOW`, of one event if they are notices. */
 export const MAX_MAILS = 3;
-/** Milliseconds. */
-export const MAIL_WINDOW = HOUR;
 
 /**
  * The window of resets, in milliseconds: the life of a token, so that somebody who is refused has been sent one that is
@@ -108,7 +107,8 @@ export interface MailStore {
 
   /**
    * Takes the mails of some kinds that have waited longest, and hides them for the time of `MAIL_HIDDEN`. Two calls never
-   * take one mail at the same time. Each mail gets a new token beside its earlier ones.
+   * take one mail at the same time. Each mail gets a new token, and the earlier ones stay good, since one of them may be
+   * in the mailbox: the newest 8 of an account and kind.
    */
   take(
     limit: number,
@@ -131,10 +131,11 @@ export interface MailStore {
   markUndeliverable(email: string): Promise<UndeliverableAccount[]>;
 
   /**
-   * Uses a token up, which proves the address that its account has.
-   * @returns the account; null if the token is unknown, used, replaced, voided or expired.
+   * Uses a token up, which proves the address that its account has. Until it expires, the address changes, or the address
+   * counts as unproved again, a repeat finds it.
+   * @returns null if the token is unknown, voided or expired.
    */
-  verify(tokenHash: Uint8Array): Promise<number | null>;
+  verify(tokenHash: Uint8Array): Promise<ProvedAddress | null>;
 
   /**
    * How long the oldest mail of each kind has been wanted, in milliseconds; 0 if none is, or no service may take mails.

@@ -1,12 +1,12 @@
 import { canonicalAddress } from '../../domain/address.ts';
-import { MAIL_KINDS, type MailKind, type NoticeEvent, type TokenKind } from '../../domain/mail-kinds.ts';
 import {
-  MAIL_HIDDEN,
-  MAIL_WANTED,
-  MAIL_WINDOW,
-  MAX_MAILS,
-  resetWindow,
-} from '../../domain/mails/wanted-mail.ts';
+  MAIL_KINDS,
+  MAIL_LIMIT_WINDOW,
+  type MailKind,
+  type NoticeEvent,
+  type TokenKind,
+} from '../../domain/mail-kinds.ts';
+import { MAIL_HIDDEN, MAIL_WANTED, MAX_MAILS, resetWindow } from '../../domain/mails/wanted-mail.ts';
 import type { MailStore, TakenMail, UndeliverableAccount } from '../../domain/mails/wanted-mail.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import type { AccountTransaction } from './account-transaction.ts';
@@ -15,7 +15,7 @@ import type { Postgres } from './client.ts';
 import { IS_STANDBY, mapDatabaseErrors, onPrimary, refuseStandby } from './errors.ts';
 import { KNOWN_CALLERS } from './known-devices.ts';
 import { completeKeys, hasAddress, whereAccount } from './names.ts';
-import { addTokens } from './one-time-tokens.ts';
+import { addTokens, keepUsed, proveAddress, repeatedProof, withToken } from './one-time-tokens.ts';
 import {
   ACCOUNT_COLUMNS,
   GIVEN_ADDRESS,
@@ -31,6 +31,8 @@ const MS = Prisma.sql`interval '1 millisecond'`;
 /** Not `clock_timestamp()`, with which PostgreSQL compares every row, because it may change from one to the next. */
 const START = Prisma.sql`statement_timestamp()`;
 const ago = (ms: number) => Prisma.sql`${START} - ${ms} * ${MS}`;
+
+const WINDOW = MAIL_LIMIT_WINDOW * 1000;
 
 /** By the kind of a row, in milliseconds. */
 const WANTED_FOR = Prisma.raw(
@@ -113,7 +115,7 @@ export async function wantMail(
   tx: Prisma.TransactionClient,
   userId: bigint,
   kind: TokenKind,
-  { isKnown = false, address, window = MAIL_WINDOW }: MailWish = {},
+  { isKnown = false, address, window = WINDOW }: MailWish = {},
 ): Promise<number> {
   const key = address === undefined ? null : canonicalAddress(address);
   if (key !== null) await lockAddress(tx, key);
@@ -165,7 +167,7 @@ export async function wantNotice(
     WHERE id = ${userId} AND email_verified_at IS NOT NULL AND undeliverable_at IS NULL AND disabled_at IS NULL
       AND (
         SELECT count(*) FROM wanted_mails
-        WHERE user_id = ${userId} AND kind = 'notice' AND event = ${event} AND wanted_at > ${ago(MAIL_WINDOW)}
+        WHERE user_id = ${userId} AND kind = 'notice' AND event = ${event} AND wanted_at > ${ago(WINDOW)}
       ) < ${MAX_MAILS}`;
 }
 
@@ -263,9 +265,15 @@ export function makeMailStore(
         return marked;
       }),
 
-    verify: (tokenHash) => {
-      throw new Error(`to be merged ${tokenHash.length}`);
-    },
+    verify: (tokenHash) =>
+      mapDatabaseErrors(() =>
+        withToken(postgres, ['email_verification'], tokenHash, async (tx, token, { user }) => {
+          if (token.isUsed) return repeatedProof(tx, token.userId);
+          const proved = await proveAddress(tx, token.userId);
+          await keepUsed(tx, token, tokenHash);
+          return { user: proved ?? user, isNew: true, isPending: true };
+        }),
+      ),
 
     oldest: () =>
       mapDatabaseErrors(async () => {
