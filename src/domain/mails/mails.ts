@@ -2,7 +2,7 @@ import type { Audit, AuditLimit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { AuthError } from '../errors.ts';
 import { fieldError, parseTry } from '../identifiers.ts';
-import { MAIL_LIMIT_WINDOW, type MailKind, type TokenKind } from '../mail-kinds.ts';
+import { MAIL_WINDOW, type MailKind, type TokenKind } from '../mail-kinds.ts';
 import type { Observe } from '../metrics/observe.ts';
 import type { GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
 import {
@@ -13,8 +13,8 @@ import {
 } from '../passwords/one-time-token.ts';
 import type { Caller } from '../principal.ts';
 import type { ServiceIdentity } from '../services/registered-service.ts';
-import type { FinishUserChange } from '../users/finish-user-change.ts';
 import type { TokenStateStore } from '../tokens/token-state-store.ts';
+import type { FinishUserChange } from '../users/finish-user-change.ts';
 import type { MailStore, TakenMail } from './wanted-mail.ts';
 
 /** The longest address that is read, as at login. */
@@ -60,7 +60,7 @@ export function makeMails(ports: MailsPorts) {
       const { isVerified, freeIn } = await mails.wantVerification({ userId: user.id, tokenId });
       if (freeIn > 0) {
         const limited = `mails:${user.id}`;
-        const windowSeconds = MAIL_LIMIT_WINDOW;
+        const windowSeconds = MAIL_WINDOW / 1000;
         auditLimit(limited, { event: 'limit.reached', limit: 'mails', windowSeconds, userId: user.id }, from);
         throw new AuthError('rate_limited', { retryAfter: Math.ceil(freeIn / 1000), reason: 'mails' });
       }

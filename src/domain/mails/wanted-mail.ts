@@ -26,7 +26,7 @@ export const MAIL_WANTED: Readonly<Record<MailKind, number>> = {
  */
 export const MAIL_HIDDEN: readonly number[] = [1, 2, 4, 8, 16, 32].map((minutes) => minutes * MINUTE);
 
-/** The most mails of one kind that an account gets in `MAIL_LIMIT_WINDOW`, of one event if they are notices. */
+/** The most mails of one kind that an account gets in `MAIL_WINDOW`, of one event if they are notices. */
 export const MAX_MAILS = 3;
 
 /**

@@ -16,7 +16,7 @@ type Values = Required<AccountChanges>;
 export interface AddressRules {
   /** EMAIL_VERIFICATION: a new address that is not verified wants a mail that proves it, in the same commit. */
   wantsProof: boolean;
-  /** NOTICES: a new address wants a notice to the one before. */
+  /** NOTICES: the address that was in force wants a mail that tells of the change. */
   notices: boolean;
   /** Of an address that was verified, for the account that leaves it. null where no address changes. */
   reservation: Reservation | null;
@@ -27,7 +27,7 @@ export const NO_ADDRESS_CHANGES: AddressRules = { wantsProof: false, notices: fa
 /**
  * Changes an account's row under its lock. A new e-mail address voids the reset tokens, and the old one is reserved for the
  * account if it was verified. The new one, or another spelling, is not verified unless the change says so. Naming any
- * address, also the one in force, withdraws a pending one.
+ * address, also the one in force, withdraws a pending one; marking one as verified says that mails reach it.
  * @param before the row as the transaction has locked it.
  * @returns the changed row; null if it has all these values already.
  */
@@ -46,14 +46,13 @@ export async function changeRow(
   const after: Values = { username, name, email, externalId, disabled, emailVerified, roles };
   const isWithdrawn = changes.email !== undefined && before.pendingEmail !== null;
   const isReachable = changes.emailVerified === true && before.undeliverableAt !== null;
-  const isSame = JSON.stringify(after) === JSON.stringify(valuesOf(before));
-  if (isSame && !isWithdrawn && !isReachable) return null;
-  if (notices && isNewSpelling) await wantNotice(tx, before.id, 'email_changed');
+  if (!isWithdrawn && !isReachable && JSON.stringify(after) === JSON.stringify(valuesOf(before))) return null;
   if (isNewAddress) {
     await voidReset(tx, before.id);
     if (before.emailVerifiedAt !== null && reservation)
       await reserveNames(tx, reservation.hashes({ email: stored }), reservation.grace, before.id);
   }
+  if (notices && isNewSpelling) await wantNotice(tx, before.id, 'email_changed');
   const [row] = await tx.$queryRaw<[AccountRow]>`
     UPDATE users SET ${assign(USER_COLUMNS, columnsOf(after, { isNewSpelling, isWithdrawn, isReachable }))}
     WHERE id = ${before.id} RETURNING ${ACCOUNT_COLUMNS}`;
@@ -90,11 +89,7 @@ const KEPT = null;
  */
 function columnsOf(
   { username, name, email, externalId, disabled, emailVerified, roles }: Values,
-  {
-    isNewSpelling,
-    isWithdrawn,
-    isReachable,
-  }: Record<'isNewSpelling' | 'isWithdrawn' | 'isReachable', boolean>,
+  { isNewSpelling, isWithdrawn, isReachable }: Record<'isNewSpelling' | 'isWithdrawn' | 'isReachable', boolean>,
 ) {
   const { sql } = Prisma;
   const stored = storedAddress(email);
@@ -123,7 +118,7 @@ function columnsOf(
     pendingEmail: isWithdrawn ? sql`NULL` : KEPT,
     pendingKey: isWithdrawn ? sql`NULL` : KEPT,
     locale: KEPT,
-    undeliverableAt: KEPT,
+    undeliverableAt: isReachable ? sql`NULL` : KEPT,
     passwordHash: KEPT,
     passwordVersion: KEPT,
     importedHash: KEPT,

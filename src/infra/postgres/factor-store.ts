@@ -30,14 +30,14 @@ type UnconfirmedRow = Pick<AccountRow, 'id' | 'keyId' | 'secret' | 'lastStep'>;
 
 /**
  * The second factors in PostgreSQL.
+ * @param notices whether a change of the factors wants a notice.
  * @param needsAddress EMAIL_VERIFICATION: an account gets none before its address is verified. Otherwise whoever signs up
  * with another's address could keep its owner out, since a factor stays after a reset.
- * @param notices whether a change of the factors wants a notice.
  */
 export function makeFactorStore(
   postgres: Pick<Postgres, 'prisma' | 'inLane'>,
-  needsAddress = false,
   notices = false,
+  needsAddress = false,
 ): FactorStore {
   const { prisma, inLane } = postgres;
   return {

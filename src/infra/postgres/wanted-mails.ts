@@ -1,12 +1,17 @@
 import { canonicalAddress } from '../../domain/address.ts';
 import {
   MAIL_KINDS,
-  MAIL_LIMIT_WINDOW,
+  MAIL_WINDOW,
   type MailKind,
   type NoticeEvent,
   type TokenKind,
 } from '../../domain/mail-kinds.ts';
-import { MAIL_HIDDEN, MAIL_WANTED, MAX_MAILS, resetWindow } from '../../domain/mails/wanted-mail.ts';
+import {
+  MAIL_HIDDEN,
+  MAIL_WANTED,
+  MAX_MAILS,
+  resetWindow,
+} from '../../domain/mails/wanted-mail.ts';
 import type { MailStore, TakenMail, UndeliverableAccount } from '../../domain/mails/wanted-mail.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import type { AccountTransaction } from './account-transaction.ts';
@@ -31,8 +36,6 @@ const MS = Prisma.sql`interval '1 millisecond'`;
 /** Not `clock_timestamp()`, with which PostgreSQL compares every row, because it may change from one to the next. */
 const START = Prisma.sql`statement_timestamp()`;
 const ago = (ms: number) => Prisma.sql`${START} - ${ms} * ${MS}`;
-
-const WINDOW = MAIL_LIMIT_WINDOW * 1000;
 
 /** By the kind of a row, in milliseconds. */
 const WANTED_FOR = Prisma.raw(
@@ -115,7 +118,7 @@ export async function wantMail(
   tx: Prisma.TransactionClient,
   userId: bigint,
   kind: TokenKind,
-  { isKnown = false, address, window = WINDOW }: MailWish = {},
+  { isKnown = false, address, window = MAIL_WINDOW }: MailWish = {},
 ): Promise<number> {
   const key = address === undefined ? null : canonicalAddress(address);
   if (key !== null) await lockAddress(tx, key);
@@ -167,7 +170,7 @@ export async function wantNotice(
     WHERE id = ${userId} AND email_verified_at IS NOT NULL AND undeliverable_at IS NULL AND disabled_at IS NULL
       AND (
         SELECT count(*) FROM wanted_mails
-        WHERE user_id = ${userId} AND kind = 'notice' AND event = ${event} AND wanted_at > ${ago(WINDOW)}
+        WHERE user_id = ${userId} AND kind = 'notice' AND event = ${event} AND wanted_at > ${ago(MAIL_WINDOW)}
       ) < ${MAX_MAILS}`;
 }
 
