@@ -105,7 +105,7 @@ export function makeUseCases(parts: Parts) {
     users: makeUserStore(postgres, nameHash.each, addresses),
     accounts: makeAccountStore(postgres, nameHash.each, addresses),
     ownAddresses: makeOwnAddressStore(postgres, nameHash.each, addresses),
-    passwords: makePasswordStore(postgres),
+    passwords: makePasswordStore(postgres, config.NOTICES),
     factors: makeFactorStore(postgres, config.NOTICES, config.EMAIL_VERIFICATION),
     // Without the feed: a revocation that it reads was published when it happened.
     readThrough: withReadThrough(parts.unpublishedStates, parts),

@@ -102,8 +102,9 @@ function columnsOf(
     emailGiven: written(sql`${stored.emailGiven}`),
     emailKey: written(sql`${stored.emailKey}`),
     externalId: sql`${externalId}`,
-    emailVerifiedAt: sql`CASE WHEN ${emailVerified}
-      THEN coalesce(CASE WHEN ${GIVEN_ADDRESS} = ${email} THEN email_verified_at END, now()) END`,
+    // Another time than before tells the trigger that the address can be reached.
+    emailVerifiedAt: sql`CASE WHEN ${emailVerified} THEN coalesce(
+      CASE WHEN ${GIVEN_ADDRESS} = ${email} AND NOT ${isReachable} THEN email_verified_at END, now()) END`,
     disabledAt: sql`CASE WHEN ${disabled} THEN coalesce(disabled_at, now()) END`,
     enabledAt: sql`CASE WHEN disabled_at IS NULL OR ${disabled} THEN enabled_at ELSE clock_timestamp() END`,
     roles: sql`${roles}::text[]`,
