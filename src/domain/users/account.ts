@@ -9,6 +9,8 @@ import type { User } from '../user.ts';
 export interface Account extends User {
   /** The id that another system gave the user. */
   externalId: string | null;
+  /** False after a mailer has reported that the address cannot be reached. */
+  emailDeliverable: boolean;
 }
 
 /** An account's address, as its owner gave it. */
