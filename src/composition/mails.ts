@@ -10,7 +10,7 @@ import { makeMailStore } from '../infra/postgres/wanted-mails.ts';
 import type { BackgroundTasks } from '../runtime/background-tasks.ts';
 
 interface MailsParts {
-  config: Pick<Config, 'PASSWORD_RESET_TTL' | 'EMAIL_VERIFICATION_TTL' | 'RATE_LIMIT_NETWORK'>;
+  config: Pick<Config, 'PASSWORD_RESET_TTL' | 'INVITATION_TTL' | 'EMAIL_VERIFICATION_TTL' | 'RATE_LIMIT_NETWORK'>;
   postgres: Pick<Postgres, 'prisma' | 'probe' | 'inLane'>;
   limitAttempt: LimitAttempt;
   boundedQueue: BoundedQueues;

@@ -12,10 +12,10 @@ import {
 import type { Caller, Principal } from '../principal.ts';
 import type { ServiceIdentity } from '../services/registered-service.ts';
 import type { AccountStore, Address } from '../users/account.ts';
-import { MAIL_WANTED, type MailStore, type TakenMail } from './wanted-mail.ts';
+import { MAIL_WANTED, type InvitationObstacle, type MailStore, type TakenMail } from './wanted-mail.ts';
 
 interface MailsPorts {
-  mails: Pick<MailStore, 'wantVerification' | 'take' | 'settle' | 'verify'>;
+  mails: Pick<MailStore, 'wantVerification' | 'wantInvitation' | 'take' | 'settle' | 'verify'>;
   accounts: Pick<AccountStore, 'address'>;
   limitGuess: LimitGuess;
   randomBytes: RandomBytes;
@@ -38,6 +38,14 @@ export function makeMails({ mails, accounts, limitGuess, randomBytes, audit, aud
     email_verification: newVerificationToken,
   };
 
+  /** @throws AuthError `rate_limited` if the account has had its mails of the kind */
+  function requireFree(freeIn: number, userId: number, from: Sourced): void {
+    if (freeIn <= 0) return;
+    const windowSeconds = MAIL_WANTED / 1000;
+    auditLimit(`mails:${userId}`, { event: 'limit.reached', limit: 'mails', windowSeconds, userId }, from);
+    throw new AuthError('rate_limited', { retryAfter: Math.ceil(freeIn / 1000), reason: 'mails' });
+  }
+
   return {
     /** The caller's own. @throws AuthError `token_not_allowed` (an LLT), `invalid_token`, `unavailable` */
     ownAddress: async ({ user, type }: Pick<Principal, 'user' | 'type'>): Promise<Address> => {
@@ -55,13 +63,26 @@ export function makeMails({ mails, accounts, limitGuess, randomBytes, audit, aud
     requestVerification: async ({ user, tokenId, type }: Caller, from: Sourced): Promise<boolean> => {
       if (type !== 'access') throw new AuthError('token_not_allowed');
       const { isVerified, freeIn } = await mails.wantVerification({ userId: user.id, tokenId });
-      if (freeIn > 0) {
-        const limited = `mails:${user.id}`;
-        const windowSeconds = MAIL_WANTED / 1000;
-        auditLimit(limited, { event: 'limit.reached', limit: 'mails', windowSeconds, userId: user.id }, from);
-        throw new AuthError('rate_limited', { retryAfter: Math.ceil(freeIn / 1000), reason: 'mails' });
-      }
+      requireFree(freeIn, user.id, from);
       return !isVerified;
+    },
+
+    /**
+     * Wants the mail again with which the user of a new account sets the first password.
+     * @param service holds `users.write`.
+     * @returns why none is wanted; null if one is.
+     * @throws AuthError `user_unknown`, `rate_limited`, `unavailable`
+     */
+    invite: async (
+      userId: number,
+      { serviceId }: ServiceIdentity,
+      from: Sourced,
+    ): Promise<InvitationObstacle | null> => {
+      const invited = await mails.wantInvitation(userId);
+      if (!invited) throw new AuthError('user_unknown');
+      requireFree(invited.freeIn, userId, from);
+      if (invited.obstacle === null) audit({ event: 'user.invited_by_client', userId, serviceId }, from);
+      return invited.obstacle;
     },
 
     /** Redeems the token of a mail. @throws AuthError `invalid_verification_token`, `rate_limited`, `unavailable` */

@@ -9,6 +9,8 @@ export interface NewUser {
   email: string;
   name: string;
   passwordHash: Uint8Array;
+  /** As in `Account`. */
+  locale: string | null;
 }
 
 /** New names in their canonical forms; those that are absent stay. */
@@ -16,6 +18,12 @@ export interface ChangedNames {
   username?: string;
   name?: string;
   email?: string;
+}
+
+/** What an owner may change. */
+export interface OwnChanges extends ChangedNames {
+  /** null removes it. */
+  locale?: string | null;
 }
 
 /** An account, as a login needs it. */
@@ -55,9 +63,9 @@ export interface UserStore {
   findTaken(wanted: WantedNames, except?: number): Promise<UniqueField[]>;
 
   /**
-   * Changes an account's names, under the lock of its row and of the caller's token. A change of the e-mail address
+   * Changes an account's names and locale, under the lock of its row and of the caller's token. A change of the e-mail address
    * voids the account's reset token.
-   * Names that the account has already change nothing.
+   * What the account has already changes nothing.
    * @param passwordVersion of the password that the caller has proved to know; null if none was needed.
    * @throws AuthError `invalid_token` if the caller's session has ended, or the user was deleted or disabled meanwhile;
    * `invalid_credentials` if the password was changed meanwhile; `login_too_old` as `CallerKey` says; `username_taken`
@@ -65,7 +73,7 @@ export interface UserStore {
    */
   change(
     caller: CallerKey,
-    changes: ChangedNames,
+    changes: OwnChanges,
     passwordVersion: number | null,
   ): Promise<{ user: User; isChanged: boolean }>;
 

@@ -42,6 +42,7 @@ const CLASSES = {
     'getUserEmail',
     'listUserTokens',
     'createPasswordReset',
+    'inviteUser',
     'listUserFactors',
     'removeUserFactors',
     'takeMails',

@@ -25,7 +25,7 @@ export async function changeRow(
   changes: AccountChanges,
   wantsProof: boolean,
 ): Promise<AccountRow | null> {
-  const { username, name, email, externalId, disabled, roles } = { ...valuesOf(before), ...changes };
+  const { username, name, email, externalId, disabled, roles, locale } = { ...valuesOf(before), ...changes };
   const stored = givenAddress(before);
   const isNewSpelling = email !== stored;
   const isNewAddress = canonicalAddress(email) !== canonicalAddress(stored);
@@ -33,10 +33,11 @@ export async function changeRow(
   if (changes.emailVerified === true && !isVerified && !isNewAddress)
     requireStoredSpelling(stored, changes.email);
   const emailVerified = changes.emailVerified ?? isVerified;
-  const after: Values = { username, name, email, externalId, disabled, emailVerified, roles };
+  const after: Values = { username, name, email, externalId, disabled, emailVerified, roles, locale };
   if (JSON.stringify(after) === JSON.stringify(valuesOf(before))) return null;
   if (isNewAddress) await voidReset(tx, before.id);
-  // The fast store holds neither the address, nor whether it is verified, nor the external id.
+  // Of these, neither the address, nor whether it is verified, nor the external id. Services that keep a copy of the
+  // locale hear of it by the version.
   const isServed = servedOf(after) !== servedOf(valuesOf(before));
   const [row] = await tx.$queryRaw<[AccountRow]>`
     UPDATE users SET ${assign(USER_COLUMNS, columnsOf(after, { isServed, isNewSpelling }))}
@@ -70,7 +71,7 @@ const KEPT = null;
  * that are another account's by today's rules.
  */
 function columnsOf(
-  { username, name, email, externalId, disabled, emailVerified, roles }: Values,
+  { username, name, email, externalId, disabled, emailVerified, roles, locale }: Values,
   { isServed, isNewSpelling }: { isServed: boolean; isNewSpelling: boolean },
 ) {
   const { sql } = Prisma;
@@ -98,7 +99,7 @@ function columnsOf(
     factorSince: KEPT,
     pendingEmail: KEPT,
     pendingKey: KEPT,
-    locale: KEPT,
+    locale: sql`${locale}`,
     undeliverableAt: KEPT,
     passwordHash: KEPT,
     passwordVersion: KEPT,
@@ -107,13 +108,13 @@ function columnsOf(
   } satisfies Record<keyof UserRow, Prisma.Sql | null>;
 }
 
-/** What verify and introspection answer with. */
-function servedOf({ username, name, disabled, roles }: Values): string {
-  return JSON.stringify([username, name, disabled, roles]);
+/** What verify and introspection answer with, and what services are told of besides. */
+function servedOf({ username, name, disabled, roles, locale }: Values): string {
+  return JSON.stringify([username, name, disabled, roles, locale]);
 }
 
 function valuesOf(row: UserRow): Values {
-  const { username, name, externalId, disabledAt, emailVerifiedAt, roles } = row;
+  const { username, name, externalId, disabledAt, emailVerifiedAt, roles, locale } = row;
   return {
     username,
     name,
@@ -122,5 +123,6 @@ function valuesOf(row: UserRow): Values {
     disabled: disabledAt !== null,
     emailVerified: emailVerifiedAt !== null,
     roles,
+    locale,
   };
 }

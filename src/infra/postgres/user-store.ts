@@ -42,7 +42,7 @@ export function makeUserStore(
   }
 
   return {
-    addWithSession: ({ username, email, name, passwordHash }, session) =>
+    addWithSession: ({ username, email, name, passwordHash, locale }, session) =>
       writeNames(
         () =>
           prisma.$transaction(async (tx) => {
@@ -52,6 +52,7 @@ export function makeUserStore(
                 skeleton: skeletonOf(username),
                 ...storedAddress(email),
                 name,
+                locale,
                 passwordHash: new Uint8Array(passwordHash),
                 createdAt: new Date(session.createdAt),
                 tokens: { create: sessionColumns(session) },

@@ -1,12 +1,12 @@
 import type { MailKind } from '../../domain/mail-kinds.ts';
 import { hashOneTimeToken } from '../../domain/passwords/one-time-token.ts';
 import { MAIL_HIDDEN, MAIL_WANTED, MAX_MAILS } from '../../domain/mails/wanted-mail.ts';
-import type { MailStore, TakenMail } from '../../domain/mails/wanted-mail.ts';
+import type { InvitationObstacle, MailStore, TakenMail } from '../../domain/mails/wanted-mail.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { lockCaller } from './caller-lock.ts';
 import type { Postgres } from './client.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
-import { whereAccount } from './names.ts';
+import { inLaneOf, whereAccount } from './names.ts';
 import { replaceTokens, UNEXPIRED, withToken } from './password-resets.ts';
 import { ACCOUNT_COLUMNS, GIVEN_ADDRESS, toAccount, type AccountRow } from './rows.ts';
 
@@ -118,6 +118,20 @@ export function makeMailStore(
           });
           if (emailVerifiedAt !== null) return { isVerified: true, freeIn: 0 };
           return { isVerified: false, freeIn: await wantMail(tx, id, 'email_verification') };
+        }),
+      ),
+
+    wantInvitation: (userId) =>
+      mapDatabaseErrors(() =>
+        inLaneOf(postgres, { id: userId }, async (tx, isIt) => {
+          const [user] = await tx.$queryRaw<{ id: bigint; obstacle: InvitationObstacle | null }[]>`
+            SELECT id, CASE WHEN disabled_at IS NOT NULL THEN 'disabled'
+              WHEN password_version > 0 OR EXISTS (SELECT FROM tokens WHERE user_id = users.id) THEN 'used'
+              WHEN undeliverable_at IS NOT NULL THEN 'undeliverable' END AS obstacle
+            FROM users WHERE ${isIt} FOR NO KEY UPDATE`;
+          if (!user) return null;
+          const { id, obstacle } = user;
+          return { obstacle, freeIn: obstacle === null ? await wantMail(tx, id, 'invitation') : 0 };
         }),
       ),
 
