@@ -18,6 +18,9 @@ export const USUAL_MAIL_KINDS = [
 /** The kinds whose mails bring a token. */
 export type TokenKind = Exclude<MailKind, 'notice'>;
 
+/** For how long a mail counts for the limits of its account and its address, in seconds. */
+export const MAIL_LIMIT_WINDOW = 3600;
+
 /** What a notice tells of. */
 export const NOTICE_EVENTS = [
   'email_change_requested',

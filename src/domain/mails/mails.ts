@@ -1,7 +1,7 @@
 import type { Audit, AuditLimit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { AuthError } from '../errors.ts';
-import type { MailKind } from '../mail-kinds.ts';
+import { MAIL_LIMIT_WINDOW, type TokenKind } from '../mail-kinds.ts';
 import type { GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
 import {
   hashOneTimeToken,
@@ -9,14 +9,16 @@ import {
   newVerificationToken,
   type RandomBytes,
 } from '../passwords/one-time-token.ts';
-import type { Caller, Principal } from '../principal.ts';
+import type { Caller } from '../principal.ts';
 import type { ServiceIdentity } from '../services/registered-service.ts';
-import type { AccountStore, Address } from '../users/account.ts';
-import { MAIL_WANTED, type InvitationObstacle, type MailStore, type TakenMail } from './wanted-mail.ts';
+import type { FinishUserChange } from '../users/finish-user-change.ts';
+import type { TokenStateStore } from '../tokens/token-state-store.ts';
+import type { InvitationObstacle, MailStore, TakenMail } from './wanted-mail.ts';
 
 interface MailsPorts {
   mails: Pick<MailStore, 'wantVerification' | 'wantInvitation' | 'take' | 'settle' | 'verify'>;
-  accounts: Pick<AccountStore, 'address'>;
+  tokenStates: Pick<TokenStateStore, 'now'>;
+  finishUserChange: FinishUserChange;
   limitGuess: LimitGuess;
   randomBytes: RandomBytes;
   audit: Audit;
@@ -31,30 +33,25 @@ export interface VerificationRequest {
 
 export type Mails = ReturnType<typeof makeMails>;
 
-/** Addresses and their proof, and the mails that a mailer takes. */
-export function makeMails({ mails, accounts, limitGuess, randomBytes, audit, auditLimit }: MailsPorts) {
-  const makeToken: Record<MailKind, (randomBytes: RandomBytes) => string> = {
+/** The proof of addresses in force, and the mails that a mailer takes. */
+export function makeMails(ports: MailsPorts) {
+  const { mails, tokenStates, finishUserChange, limitGuess, randomBytes, audit, auditLimit } = ports;
+  const makeToken: Record<TokenKind, (randomBytes: RandomBytes) => string> = {
     password_reset: newResetToken,
+    invitation: newResetToken,
     email_verification: newVerificationToken,
+    email_change: newVerificationToken,
   };
 
   /** @throws AuthError `rate_limited` if the account has had its mails of the kind */
   function requireFree(freeIn: number, userId: number, from: Sourced): void {
     if (freeIn <= 0) return;
-    const windowSeconds = MAIL_WANTED / 1000;
+    const windowSeconds = MAIL_LIMIT_WINDOW;
     auditLimit(`mails:${userId}`, { event: 'limit.reached', limit: 'mails', windowSeconds, userId }, from);
     throw new AuthError('rate_limited', { retryAfter: Math.ceil(freeIn / 1000), reason: 'mails' });
   }
 
   return {
-    /** The caller's own. @throws AuthError `token_not_allowed` (an LLT), `invalid_token`, `unavailable` */
-    ownAddress: async ({ user, type }: Pick<Principal, 'user' | 'type'>): Promise<Address> => {
-      if (type !== 'access') throw new AuthError('token_not_allowed');
-      const address = await accounts.address(user.id);
-      if (!address) throw new AuthError('invalid_token', { reason: 'gone' });
-      return address;
-    },
-
     /**
      * Wants a mail that proves the caller's address.
      * @returns whether one is wanted: false if the address is proved already.
@@ -85,16 +82,23 @@ export function makeMails({ mails, accounts, limitGuess, randomBytes, audit, aud
       return invited.obstacle;
     },
 
-    /** Redeems the token of a mail. @throws AuthError `invalid_verification_token`, `rate_limited`, `unavailable` */
+    /**
+     * Redeems the token of a mail to the address in force. A repeat is safe.
+     * @throws AuthError `invalid_verification_token`, `rate_limited`, `unavailable`
+     */
     verify: async ({ verificationToken, origin, from }: VerificationRequest): Promise<void> => {
       const tokenHash = hashOneTimeToken(verificationToken);
       const failure = () => ({ event: 'email.verification_failed' }) as const;
-      const userId = await limitGuess({ name: null, account: null, origin, from, failure }, async () => {
+      const guess = { name: null, account: null, origin, from, failure };
+      const { user, isNew, isPending } = await limitGuess(guess, async () => {
+        // Fails here if the fast store is down, before the token is used up.
+        await tokenStates.now();
         const verified = await mails.verify(tokenHash);
         if (verified === null) throw new AuthError('invalid_verification_token');
         return verified;
       });
-      audit({ event: 'email.verified', userId }, from);
+      if (isNew) audit({ event: 'email.verified', userId: user.id }, from);
+      if (isPending) await finishUserChange(user);
     },
 
     /** Takes the mails that have waited longest. @throws AuthError `unavailable` */

@@ -1,8 +1,9 @@
 import type { LoginName } from '../identifiers.ts';
-import type { MailKind } from '../mail-kinds.ts';
+import type { TokenKind } from '../mail-kinds.ts';
 import type { TokenKey } from '../principal.ts';
 import type { User } from '../user.ts';
 import type { Address } from '../users/account.ts';
+import type { ProvedAddress } from './own-address.ts';
 
 /** For how long a mail that was taken is hidden from other mailers, in milliseconds. */
 export const MAIL_HIDDEN = 60_000;
@@ -12,9 +13,9 @@ export const MAIL_WANTED = 3_600_000;
 export const MAX_MAILS = 3;
 
 /** A mail for a mailer. It holds the only copy of its token. */
-export interface TakenMail extends Address {
+export interface TakenMail extends Pick<Address, 'email' | 'verified'> {
   id: number;
-  kind: MailKind;
+  kind: TokenKind;
   token: string;
   /** Of the token, in milliseconds since 1970. */
   expiresAt: number;
@@ -57,18 +58,20 @@ export interface MailStore {
 
   /**
    * Takes the mails that have waited longest, and hides them for `MAIL_HIDDEN`. Two calls never take one mail at the
-   * same time. Each mail gets a new token in place of its earlier one.
+   * same time. Each mail gets a new token, and the earlier ones stay good, since one of them may be in the mailbox: the
+   * newest 8 of an account and kind.
    */
-  take(limit: number, newToken: (kind: MailKind) => string): Promise<TakenMail[]>;
+  take(limit: number, newToken: (kind: TokenKind) => string): Promise<TakenMail[]>;
 
   /** A mail was handed over. A no-op if it is gone. */
   settle(id: number): Promise<void>;
 
   /**
-   * Uses a token up, which proves the address that its account has.
-   * @returns the account; null if the token is unknown, used, replaced, voided or expired.
+   * Uses a token up, which proves the address that its account has. Until it expires, the address changes, or the address
+   * counts as unproved again, a repeat finds it.
+   * @returns null if the token is unknown, voided or expired.
    */
-  verify(tokenHash: Uint8Array): Promise<number | null>;
+  verify(tokenHash: Uint8Array): Promise<ProvedAddress | null>;
 
   /** How long the oldest mail has been wanted, in milliseconds; 0 if none is, or no service may take mails. */
   oldest(): Promise<number>;

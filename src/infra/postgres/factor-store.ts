@@ -27,8 +27,15 @@ interface AccountRow {
 
 type UnconfirmedRow = Pick<AccountRow, 'id' | 'keyId' | 'secret' | 'lastStep'>;
 
-/** The second factors in PostgreSQL. */
-export function makeFactorStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>): FactorStore {
+/**
+ * The second factors in PostgreSQL.
+ * @param needsAddress EMAIL_VERIFICATION: an account gets none before its address is verified. Otherwise whoever signs up
+ * with another's address could keep its owner out, since a factor stays after a reset.
+ */
+export function makeFactorStore(
+  postgres: Pick<Postgres, 'prisma' | 'inLane'>,
+  needsAddress = false,
+): FactorStore {
   const { prisma, inLane } = postgres;
   return {
     findAccount: (userId) =>
@@ -72,7 +79,8 @@ export function makeFactorStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>): 
     setUp: (caller, { sealed, createdAt, passwordVersion }) =>
       mapDatabaseErrors(() =>
         inLane(caller.userId, 'proof', async (tx) => {
-          await lockProven(tx, caller, passwordVersion);
+          const locked = await lockProven(tx, caller, passwordVersion);
+          if (needsAddress) requireAddress(locked);
           const userId = BigInt(caller.userId);
           await tx.factor.deleteMany({ where: { userId, confirmedAt: null } });
           const { id } = await tx.factor.create({
@@ -105,7 +113,9 @@ export function makeFactorStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>): 
     confirm: (caller, { factorId, step, at, codeHashes }) =>
       mapDatabaseErrors(() =>
         inLane(caller.userId, 'proof', async (tx) => {
-          const { factorSince } = await lockProven(tx, caller);
+          const locked = await lockProven(tx, caller);
+          if (needsAddress) requireAddress(locked);
+          const { factorSince } = locked;
           const [id, userId] = [BigInt(factorId), BigInt(caller.userId)];
           const mine = { id, userId, sessionId: BigInt(caller.tokenId), confirmedAt: null };
           const now = new Date(at);
@@ -203,6 +213,11 @@ async function lockProven(
   if (locked.factorSince !== null && caller.createdAt < caller.openedSince)
     throw new AuthError('login_too_old');
   return locked;
+}
+
+/** @throws AuthError `email_not_verified` */
+function requireAddress({ hasProvedAddress }: LockedUser): void {
+  if (!hasProvedAddress) throw new AuthError('email_not_verified');
 }
 
 async function writeCodes(

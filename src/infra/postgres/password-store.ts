@@ -4,9 +4,10 @@ import { Prisma } from '../../generated/prisma/client.ts';
 import type { AccountTransaction } from './account-transaction.ts';
 import type { Postgres } from './client.ts';
 import { endTokens } from './ended-tokens.ts';
-import { mapDatabaseErrors, onPrimary } from './errors.ts';
+import { mapDatabaseErrors } from './errors.ts';
+import { findUnused, proveAddress, RESETS, withToken } from './one-time-tokens.ts';
 import { GIVEN_ADDRESS } from './rows.ts';
-import { RESETS, UNEXPIRED, voidReset, withToken } from './password-resets.ts';
+import { voidReset } from './password-resets.ts';
 
 /** Clears what stands beside a hash of another system. */
 const OWN_HASH = { importedHash: null, importedCost: null };
@@ -36,12 +37,8 @@ export function makePasswordStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>)
 
     findReset: (tokenHash) =>
       mapDatabaseErrors(async () => {
-        const [row] = await onPrimary<FoundReset>(
-          prisma,
-          Prisma.sql`
-            SELECT id, username, name, ${GIVEN_ADDRESS} AS email FROM ${RESETS} AS resets JOIN users ON users.id = user_id
-            WHERE token_hash = ${new Uint8Array(tokenHash)} AND ${UNEXPIRED}`,
-        );
+        const columns = Prisma.sql`username, name, ${GIVEN_ADDRESS} AS email`;
+        const row = await findUnused<FoundReset>(prisma, RESETS, tokenHash, columns);
         return row
           ? { userId: Number(row.id), username: row.username, name: row.name, email: row.email }
           : null;
@@ -49,10 +46,12 @@ export function makePasswordStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>)
 
     redeem: (tokenHash, { passwordHash, ...ending }) =>
       mapDatabaseErrors(() =>
-        withToken(postgres, ['password_resets', 'mailed_resets'], tokenHash, async (tx, userId) => {
+        withToken(postgres, RESETS, tokenHash, async (tx, { kind }, { user: { id: userId } }) => {
           await setPassword(tx, userId, passwordHash);
+          // What was handed out may have been read by an operator, so it proves nothing.
+          const proved = kind === 'handed_out' ? null : await proveAddress(tx, BigInt(userId));
           const all = { reason: 'password', caller: null, keepsCaller: false } as const;
-          return { userId, ...(await endTokens(tx, userId, { ...ending, ...all })) };
+          return { userId, proved, ...(await endTokens(tx, userId, { ...ending, ...all })) };
         }),
       ),
   };

@@ -70,6 +70,7 @@ const SERVED = {
   name: true,
   createdAt: true,
   disabledAt: true,
+  emailVerifiedAt: true,
   roles: true,
   version: true,
   email: false,
@@ -81,7 +82,6 @@ const SERVED = {
   importedHash: false,
   importedCost: false,
   passwordVersion: false,
-  emailVerifiedAt: false,
   enabledAt: false,
   changedAt: false,
   pending: false,
@@ -125,7 +125,7 @@ export type Chosen<Choice> = { [Key in keyof Choice]: Choice[Key] extends true ?
 export type ServedRow = Pick<UserRow, Chosen<typeof SERVED>>;
 export type RecordedRow = Pick<TokenRow, Chosen<typeof RECORDED>>;
 /** What services see besides. */
-const OF_ACCOUNT = ['emailVerifiedAt', 'externalId', 'locale'] as const;
+const OF_ACCOUNT = ['externalId', 'locale'] as const;
 export type AccountRow = ServedRow & Pick<UserRow, (typeof OF_ACCOUNT)[number]>;
 
 export function chosen<Choice extends Record<string, boolean>>(choice: Choice): Chosen<Choice>[] {
@@ -169,7 +169,7 @@ export function assign<Key extends string>(
 }
 
 /**
- * What has become since a time of an account that has changed since then; NULL if only names or roles changed. Only an
+ * What has become since a time of an account that has changed since then; NULL if its status stayed. Only an
  * account that a command has created has changed without a new version.
  */
 export function statusSince(time: Prisma.Sql): Prisma.Sql {
@@ -185,14 +185,14 @@ export function toUser(row: ServedRow): User {
     name: row.name,
     createdAt: row.createdAt.getTime(),
     disabled: row.disabledAt !== null,
+    emailVerified: row.emailVerifiedAt !== null,
     roles: row.roles,
     version: row.version,
   };
 }
 
 export function toAccount(row: AccountRow): Account {
-  const { emailVerifiedAt, externalId, locale } = row;
-  return { ...toUser(row), emailVerified: emailVerifiedAt !== null, externalId, locale };
+  return { ...toUser(row), externalId: row.externalId, locale: row.locale };
 }
 
 export function toRecord(row: RecordedRow): TokenRecord {

@@ -1,5 +1,5 @@
-import type { MailKind } from '../../domain/mail-kinds.ts';
-import { hashOneTimeToken } from '../../domain/passwords/one-time-token.ts';
+import { canonicalAddress } from '../../domain/address.ts';
+import type { MailKind, TokenKind } from '../../domain/mail-kinds.ts';
 import { MAIL_HIDDEN, MAIL_WANTED, MAX_MAILS } from '../../domain/mails/wanted-mail.ts';
 import type { InvitationObstacle, MailStore, TakenMail } from '../../domain/mails/wanted-mail.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
@@ -7,7 +7,7 @@ import { lockCaller } from './caller-lock.ts';
 import type { Postgres } from './client.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { inLaneOf, whereAccount } from './names.ts';
-import { replaceTokens, UNEXPIRED, withToken } from './password-resets.ts';
+import { addTokens, keepUsed, proveAddress, repeatedProof, withToken } from './one-time-tokens.ts';
 import { ACCOUNT_COLUMNS, GIVEN_ADDRESS, toAccount, type AccountRow } from './rows.ts';
 
 const NOW = Prisma.sql`clock_timestamp()`;
@@ -40,18 +40,13 @@ export function oldestQuery(limit: number): Prisma.Sql {
 /** No account's id. */
 const NOBODY = 0n;
 
-interface Lifetimes {
-  /** PASSWORD_RESET_TTL in seconds. */
-  reset: number;
-  /** EMAIL_VERIFICATION_TTL in seconds. */
-  verification: number;
-}
+/** An arbitrary number that no other advisory lock of two numbers uses. */
+const ADDRESS_LOCK = 411_720;
 
-/** The table of each kind's tokens, with the setting that limits their life. */
-const TOKENS = {
-  password_reset: ['mailed_resets', 'reset'],
-  email_verification: ['email_verifications', 'verification'],
-} as const satisfies Record<MailKind, readonly [string, keyof Lifetimes]>;
+interface MailOptions {
+  /** Where the mail goes if not to the address in force, as it was given. It gets `MAX_MAILS` of a kind from all accounts. */
+  address?: string;
+}
 
 /**
  * Wants a mail for an account, under the lock of its row. One that waits already stands for this one too.
@@ -61,6 +56,7 @@ export async function wantMail(
   tx: Prisma.TransactionClient,
   userId: bigint,
   kind: MailKind,
+  { address }: MailOptions = {},
 ): Promise<number> {
   const ofAccount = Prisma.sql`user_id = ${userId} AND kind = ${kind}`;
   const again = await tx.$executeRaw`
@@ -70,17 +66,45 @@ export async function wantMail(
     SELECT count(*)::int AS count,
       coalesce(extract(epoch FROM min(wanted_at) - (${ago(MAIL_WANTED)})) * 1000, 0)::int AS "freeIn"
     FROM wanted_mails WHERE ${ofAccount} AND ${RECENT}`;
-  const isFree = again === 0 && latest.count < MAX_MAILS;
+  const key = address === undefined ? null : canonicalAddress(address);
+  const elsewhere = key === null || again > 0 ? null : await lockAddress(tx, kind, key);
+  const isFree = again === 0 && latest.count < MAX_MAILS && (elsewhere?.count ?? 0) < MAX_MAILS;
   await tx.$executeRaw`
-    INSERT INTO wanted_mails (user_id, kind, wanted_at)
-    SELECT id, ${kind}, ${NOW} FROM users WHERE id = ${userId} AND ${isFree}`;
-  return again > 0 || isFree ? 0 : Math.max(1, latest.freeIn);
+    INSERT INTO wanted_mails (user_id, kind, wanted_at, address, address_key)
+    SELECT id, ${kind}, ${NOW}, ${address ?? null}, ${key} FROM users WHERE id = ${userId} AND ${isFree}`;
+  if (again > 0 || isFree) return 0;
+  return Math.max(
+    1,
+    ...[latest, elsewhere].map((counted) =>
+      counted !== null && counted.count >= MAX_MAILS ? counted.freeIn : 0,
+    ),
+  );
 }
 
-/** The wanted mails in PostgreSQL. What withdraws them is in a trigger, so that replicas of 1.0.0 do so too. */
+/**
+ * Until the transaction ends, no other account wants a mail for the address.
+ * @returns how many mails of the kind the address has had lately, and the milliseconds until one of them no longer counts.
+ */
+async function lockAddress(
+  tx: Prisma.TransactionClient,
+  kind: MailKind,
+  key: string,
+): Promise<{ count: number; freeIn: number }> {
+  await tx.$executeRaw`SELECT pg_advisory_xact_lock(${ADDRESS_LOCK}::int, hashtext(${key}))`;
+  const [latest] = await tx.$queryRaw<[{ count: number; freeIn: number }]>`
+    SELECT count(*)::int AS count,
+      coalesce(extract(epoch FROM min(wanted_at) - (${ago(MAIL_WANTED)})) * 1000, 0)::int AS "freeIn"
+    FROM wanted_mails WHERE address_key = ${key} AND kind = ${kind} AND ${RECENT}`;
+  return latest;
+}
+
+/**
+ * The wanted mails in PostgreSQL. What withdraws them is in a trigger, so that replicas of 1.0.0 do so too.
+ * @param ttls how long each kind's tokens are good, in seconds.
+ */
 export function makeMailStore(
   postgres: Pick<Postgres, 'prisma' | 'probe' | 'inLane'>,
-  ttls: Lifetimes,
+  ttls: Readonly<Record<TokenKind, number>>,
 ): MailStore {
   const { prisma, probe, inLane } = postgres;
   let checking: Promise<void> | null = null;
@@ -149,37 +173,30 @@ export function makeMailStore(
             UPDATE wanted_mails SET id = DEFAULT, taken_at = ${NOW}
             WHERE id = ANY(${oldest.map(({ id }) => id)}) AND user_id = ANY(${accounts.map(({ id }) => id)})
               AND ${TAKEABLE}
-            RETURNING id, user_id AS "userId", kind`;
-          const mails: TakenMail[] = [];
-          for (const [kind, [table, ttl]] of Object.entries(TOKENS) as [
-            MailKind,
-            (typeof TOKENS)[MailKind],
-          ][]) {
-            const ofKind = rows
-              .filter((row) => row.kind === kind)
-              .map((row) => {
-                const token = newToken(kind);
-                return { ...row, token, tokenHash: hashOneTimeToken(token) };
-              });
-            const ends = await replaceTokens(tx, table, ofKind, ttls[ttl]);
-            for (const { id, userId, token } of ofKind) {
-              const account = accounts.find((row) => row.id === userId);
-              const expiresAt = ends.get(userId);
-              if (!account || expiresAt === undefined) throw new Error('a mail without its account');
-              const user = toAccount(account);
-              const { email } = account;
-              mails.push({
-                id: Number(id),
-                kind,
-                email,
-                verified: user.emailVerified,
-                token,
-                expiresAt,
-                user,
-              });
-            }
-          }
-          return mails;
+            RETURNING id, user_id AS "userId", kind, address`;
+          const tokens = rows.map(({ userId, kind }) => ({
+            userId,
+            kind,
+            token: newToken(kind),
+            ttl: ttls[kind],
+          }));
+          const ends = await addTokens(tx, tokens);
+          return rows.map(({ id, userId, kind, address }, i): TakenMail => {
+            const account = accounts.find((row) => row.id === userId);
+            const [token, expiresAt] = [tokens[i]?.token, ends[i]];
+            if (!account || token === undefined || expiresAt === undefined)
+              throw new Error('a mail without its account');
+            const user = toAccount(account);
+            return {
+              id: Number(id),
+              kind,
+              email: address ?? account.email,
+              verified: address === null && user.emailVerified,
+              token,
+              expiresAt,
+              user,
+            };
+          });
         }),
       ),
 
@@ -191,9 +208,11 @@ export function makeMailStore(
 
     verify: (tokenHash) =>
       mapDatabaseErrors(() =>
-        withToken(postgres, ['email_verifications'], tokenHash, async (tx, userId) => {
-          await tx.$executeRaw`UPDATE users SET email_verified_at = now() WHERE id = ${BigInt(userId)}`;
-          return userId;
+        withToken(postgres, ['email_verification'], tokenHash, async (tx, token, { user }) => {
+          if (token.isUsed) return repeatedProof(tx, token.userId);
+          const proved = await proveAddress(tx, token.userId);
+          await keepUsed(tx, token, tokenHash);
+          return { user: proved ?? user, isNew: true, isPending: true };
         }),
       ),
 
@@ -211,16 +230,11 @@ export function makeMailStore(
 interface MailRow {
   id: bigint;
   userId: bigint;
-  kind: string;
+  kind: TokenKind;
+  address: string | null;
 }
 
-/** Deletes mails that are wanted no longer and count for no limit, and expired tokens. @throws AuthError `unavailable` */
+/** Deletes mails that are wanted no longer and count for no limit. @throws AuthError `unavailable` */
 export async function purgeMails(prisma: PrismaClient): Promise<void> {
   await mapDatabaseErrors(() => prisma.$executeRaw`DELETE FROM wanted_mails WHERE NOT ${RECENT}`);
-  await mapDatabaseErrors(() => prisma.$executeRaw`DELETE FROM email_verifications WHERE NOT ${UNEXPIRED}`);
-}
-
-/** Voids every verification token: after a restore, one that was used since the backup would be good again. */
-export async function voidAllVerifications(prisma: PrismaClient): Promise<void> {
-  await mapDatabaseErrors(() => prisma.$executeRaw`DELETE FROM email_verifications`);
 }
