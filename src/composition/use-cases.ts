@@ -99,7 +99,7 @@ export function makeUseCases(parts: Parts) {
     users: makeUserStore(postgres, nameHash.each, wantsProof),
     accounts: makeAccountStore(postgres, nameHash.each, wantsProof),
     passwords: makePasswordStore(postgres),
-    factors: makeFactorStore(postgres),
+    factors: makeFactorStore(postgres, config.NOTICES),
     // Without the feed: a revocation that it reads was published when it happened.
     readThrough: withReadThrough(parts.unpublishedStates, parts),
     auditHash: (name: string) => parts.slotHash(`audit ${name}`),

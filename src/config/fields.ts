@@ -276,6 +276,7 @@ const ACCOUNT_FIELDS = {
     'lifetime of a token in an [invitation](services.md#inviting-a-user)',
   ),
   EMAIL_VERIFICATION: offByDefault('want a mail that verifies the address after a signup or a new address'),
+  NOTICES: offByDefault('want mails that tell users what changed in their accounts'),
   EMAIL_VERIFICATION_TTL: integer(60, 30 * 86_400, 86_400, 'seconds', 'lifetime of a verification token'),
   FACTOR_KEYS: field(z.string().optional(), {
     type: 'list of base64url (secret)',

@@ -18,8 +18,8 @@ export const USUAL_MAIL_KINDS = [
 /** The kinds whose mails bring a token. */
 export type TokenKind = Exclude<MailKind, 'notice'>;
 
-/** For how long a mail counts for the limits of its account and its address, in seconds. */
-export const MAIL_LIMIT_WINDOW = 3600;
+/** For how long a mail counts for the limits of its account and its address, in milliseconds. */
+export const MAIL_WINDOW = 3_600_000;
 
 /** What a notice tells of. */
 export const NOTICE_EVENTS = [

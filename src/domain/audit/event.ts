@@ -248,7 +248,7 @@ export const EVENTS = {
   ),
   'mail.taken': define(
     ['info', 'success', 'service'],
-    'A mailer took a mail, with a token that acts for the account.',
+    'A mailer took a mail. Unless it is a notice, it has a token that acts for the account.',
     { ...USER, ...BY_SERVICE, kind: OneOf('What the mail is for', MAIL_KINDS) },
   ),
   'email.verified': define(
@@ -260,6 +260,18 @@ export const EVENTS = {
     'presenter',
     'A verification token was unknown, used, replaced, voided or expired.',
     {},
+  ),
+  'email.undeliverable': define(
+    ['warn', 'success', 'service'],
+    'A mailer reported that an address of the account cannot be reached.',
+    {
+      ...USER,
+      ...BY_SERVICE,
+      address: OneOf(
+        'The one in force, to which only proofs go from now on, or a pending one, which was withdrawn',
+        ['in_force', 'pending'],
+      ),
+    },
   ),
   'limit.reached': define(
     ['warn', 'refused', 'presenter'],

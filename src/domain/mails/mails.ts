@@ -1,7 +1,9 @@
 import type { Audit, AuditLimit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { AuthError } from '../errors.ts';
-import { MAIL_LIMIT_WINDOW, type TokenKind } from '../mail-kinds.ts';
+import { fieldError, parseTry } from '../identifiers.ts';
+import { MAIL_WINDOW, type MailKind, type TokenKind } from '../mail-kinds.ts';
+import type { Observe } from '../metrics/observe.ts';
 import type { GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
 import {
   hashOneTimeToken,
@@ -11,14 +13,21 @@ import {
 } from '../passwords/one-time-token.ts';
 import type { Caller } from '../principal.ts';
 import type { ServiceIdentity } from '../services/registered-service.ts';
-import type { FinishUserChange } from '../users/finish-user-change.ts';
 import type { TokenStateStore } from '../tokens/token-state-store.ts';
+import type { FinishUserChange } from '../users/finish-user-change.ts';
 import type { InvitationObstacle, MailStore, TakenMail } from './wanted-mail.ts';
 
+/** The longest address that is read, as at login. */
+const ADDRESS_MAX_LENGTH = 254;
+
 interface MailsPorts {
-  mails: Pick<MailStore, 'wantVerification' | 'wantInvitation' | 'take' | 'settle' | 'verify'>;
+  mails: Pick<
+    MailStore,
+    'wantVerification' | 'wantInvitation' | 'take' | 'settle' | 'markUndeliverable' | 'verify'
+  >;
   tokenStates: Pick<TokenStateStore, 'now'>;
   finishUserChange: FinishUserChange;
+  observe: Pick<Observe, 'mail'>;
   limitGuess: LimitGuess;
   randomBytes: RandomBytes;
   audit: Audit;
@@ -35,7 +44,7 @@ export type Mails = ReturnType<typeof makeMails>;
 
 /** The proof of addresses in force, and the mails that a mailer takes. */
 export function makeMails(ports: MailsPorts) {
-  const { mails, tokenStates, finishUserChange, limitGuess, randomBytes, audit, auditLimit } = ports;
+  const { mails, tokenStates, finishUserChange, limitGuess, randomBytes, observe, audit, auditLimit } = ports;
   const makeToken: Record<TokenKind, (randomBytes: RandomBytes) => string> = {
     password_reset: newResetToken,
     invitation: newResetToken,
@@ -46,7 +55,7 @@ export function makeMails(ports: MailsPorts) {
   /** @throws AuthError `rate_limited` if the account has had its mails of the kind */
   function requireFree(freeIn: number, userId: number, from: Sourced): void {
     if (freeIn <= 0) return;
-    const windowSeconds = MAIL_LIMIT_WINDOW;
+    const windowSeconds = MAIL_WINDOW / 1000;
     auditLimit(`mails:${userId}`, { event: 'limit.reached', limit: 'mails', windowSeconds, userId }, from);
     throw new AuthError('rate_limited', { retryAfter: Math.ceil(freeIn / 1000), reason: 'mails' });
   }
@@ -101,15 +110,51 @@ export function makeMails(ports: MailsPorts) {
       if (isPending) await finishUserChange(user);
     },
 
-    /** Takes the mails that have waited longest. @throws AuthError `unavailable` */
-    take: async (limit: number, { serviceId }: ServiceIdentity, from: Sourced): Promise<TakenMail[]> => {
-      const taken = await mails.take(limit, (kind) => makeToken[kind](randomBytes));
-      for (const { user, kind } of taken)
+    /**
+     * Takes the mails that have waited longest.
+     * @param kinds those that the mailer knows.
+     * @throws AuthError `unavailable`
+     */
+    take: async (
+      { limit, kinds }: { limit: number; kinds: readonly MailKind[] },
+      { serviceId }: ServiceIdentity,
+      from: Sourced,
+    ): Promise<TakenMail[]> => {
+      const taken = await mails.take(limit, kinds, (kind) => makeToken[kind](randomBytes));
+      for (const { user, kind } of taken) {
         audit({ event: 'mail.taken', userId: user.id, serviceId, kind }, from);
+        observe.mail(kind, 'taken');
+      }
       return taken;
     },
 
     /** A mail was handed over. @throws AuthError `unavailable` */
-    settle: (id: number): Promise<void> => mails.settle(id),
+    settle: async (id: number): Promise<void> => {
+      const kind = await mails.settle(id);
+      if (kind) observe.mail(kind, 'settled');
+    },
+
+    /**
+     * A mail server has refused an address for good. Mails have gone by the time that it says so, so the address names
+     * what is meant. The answer is the same for every address.
+     * @throws AuthError `validation_failed`, `rate_limited`, `unavailable`
+     */
+    reportUndeliverable: async (
+      email: string,
+      { serviceId }: ServiceIdentity,
+      from: Sourced,
+    ): Promise<void> => {
+      const tried = parseTry(email, ADDRESS_MAX_LENGTH);
+      if (!tried.ok) throw new AuthError('validation_failed', { errors: [fieldError('/email', tried)] });
+      // Fails here if the fast store is down, before anything is written.
+      await ports.tokenStates.now();
+      for (const { user, isInForce, isNews, settled } of await mails.markUndeliverable(email)) {
+        for (const kind of settled) observe.mail(kind, 'undeliverable');
+        const of = isInForce ? 'in_force' : 'pending';
+        if (isNews) audit({ event: 'email.undeliverable', userId: user.id, serviceId, address: of }, from);
+        // Also if nothing has changed: an earlier try may have failed here.
+        if (isInForce) await ports.finishUserChange(user);
+      }
+    },
   };
 }

@@ -8,7 +8,7 @@ import type { Budget } from '../limits/budget.ts';
 import type { ConfirmationSource, ConfirmPassword } from './confirm-password.ts';
 import type { FinishUserChange } from './finish-user-change.ts';
 import { fieldError, parseTry } from '../identifiers.ts';
-import { MAIL_LIMIT_WINDOW } from '../mail-kinds.ts';
+import { MAIL_WINDOW } from '../mail-kinds.ts';
 import { parseFields } from './account-fields.ts';
 import type { NewNames } from './new-names.ts';
 import type { OwnChanges, UserStore } from './ports.ts';
@@ -76,7 +76,7 @@ export function makeChangeProfile(ports: ChangeProfilePorts) {
   /** PostgreSQL counts the mails of an account and of an address, so the store refuses what is too much. */
   function noteMails(userId: number, error: unknown, from: Sourced): void {
     if (!(error instanceof AuthError) || error.reason !== 'mails') return;
-    const windowSeconds = MAIL_LIMIT_WINDOW;
+    const windowSeconds = MAIL_WINDOW / 1000;
     const event = { event: 'limit.reached', limit: 'mails', windowSeconds, userId } as const;
     ports.auditLimit(`mails:${userId}`, event, from);
   }

@@ -11,6 +11,7 @@ import { endTokens } from './ended-tokens.ts';
 import { mapDatabaseErrors, onPrimary, readPrimary } from './errors.ts';
 import { FACTOR_CALLERS } from './known-devices.ts';
 import { inLaneOf } from './names.ts';
+import { wantNotice } from './wanted-mails.ts';
 
 interface AccountRow {
   id: bigint;
@@ -29,11 +30,13 @@ type UnconfirmedRow = Pick<AccountRow, 'id' | 'keyId' | 'secret' | 'lastStep'>;
 
 /**
  * The second factors in PostgreSQL.
+ * @param notices whether a change of the factors wants a notice.
  * @param needsAddress EMAIL_VERIFICATION: an account gets none before its address is verified. Otherwise whoever signs up
  * with another's address could keep its owner out, since a factor stays after a reset.
  */
 export function makeFactorStore(
   postgres: Pick<Postgres, 'prisma' | 'inLane'>,
+  notices = false,
   needsAddress = false,
 ): FactorStore {
   const { prisma, inLane } = postgres;
@@ -124,6 +127,7 @@ export function makeFactorStore(
           if ((await tx.factor.updateMany({ where: mine, data: used })).count === 0) return null;
           await tx.factor.deleteMany({ where: { userId, type: 'totp', confirmedAt: { not: null } } });
           await tx.factor.update({ where: { id }, data: { confirmedAt: now } });
+          if (notices) await wantNotice(tx, userId, 'factor_added');
           if (factorSince !== null) return { isFirst: false };
           await writeCodes(tx, userId, codeHashes);
           await tx.user.update({ where: { id: userId }, data: { factorSince: now } });
@@ -148,6 +152,7 @@ export function makeFactorStore(
           const confirmed = { userId: BigInt(caller.userId), confirmedAt: { not: null } };
           const { count } = await tx.factor.deleteMany({ where: { ...confirmed, id: BigInt(id) } });
           if (count === 0) return false;
+          if (notices) await wantNotice(tx, BigInt(caller.userId), 'factor_removed');
           if ((await tx.factor.count({ where: confirmed })) === 0)
             await clearFactors(tx, BigInt(caller.userId));
           return true;
@@ -162,6 +167,7 @@ export function makeFactorStore(
           if (!user) return null;
           const factors = await tx.factor.count({ where: { userId: user.id, confirmedAt: { not: null } } });
           await clearFactors(tx, user.id);
+          if (notices && factors > 0) await wantNotice(tx, user.id, 'factor_removed');
           const userId = Number(user.id);
           return { userId, factors, ...(await endTokens(tx, userId, endsAll(at))) };
         }),

@@ -46,7 +46,7 @@ export async function writeNames<Result>(
 }
 
 /** Whether a row of `users` has the address. @param key a canonical form. @param table another name of `users` */
-function hasAddress(key: string, table: 'users' | 'twin' = 'users'): Prisma.Sql {
+export function hasAddress(key: string, table: 'users' | 'twin' = 'users'): Prisma.Sql {
   const [email, emailKey] = [Prisma.raw(`${table}.email`), Prisma.raw(`${table}.email_key`)];
   return Prisma.sql`(${email} = ${key} OR ${emailKey} = ${key})`;
 }
