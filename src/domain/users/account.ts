@@ -97,7 +97,7 @@ export interface AccountStore {
 
   /**
    * Deletes an account in one commit: ends all its tokens with the reason `admin`, erases its names, e-mail address,
-   * external id, hash, roles and known devices, and reserves its names. The rows of its tokens stay until they are purged, so that
+   * external id, language, hash, roles and known devices, and reserves its names. The rows of its tokens stay until they are purged, so that
    * every replica learns what has ended.
    * @param at milliseconds since 1970.
    * @returns null if there is none.

@@ -196,7 +196,7 @@ const deleteSchema = operation({
   operationId: 'deleteUser',
   summary: 'Delete an account.',
   description:
-    'Ends all its tokens and erases its names, e-mail address, external id, password, second factors, roles, known devices and the names of its devices at once, which cannot be undone. For `DELETED_NAME_GRACE` (30 days), no other account gets the names. It needs the right `users.write`.',
+    'Ends all its tokens and erases its names, e-mail address, external id, language, password, second factors, roles, known devices and the names of its devices at once, which cannot be undone. For `DELETED_NAME_GRACE` (30 days), no other account gets the names. It needs the right `users.write`.',
   refuses: ['user_unknown', 'rate_limited'],
   params: AccountParams,
   response: { 200: MessageSchema },

@@ -1,3 +1,4 @@
+import { MAIL_KINDS } from '../../../src/domain/mail-kinds.ts';
 import { aManager } from '../../support/accounts.ts';
 import { buildTestApp } from '../../support/app.ts';
 import { anAccount, logIn, type Pair } from '../../support/client.ts';
@@ -25,7 +26,7 @@ onAStore('invitations', async (t, env) => {
   const invite = (id: number) => ask(`POST /api/users/${id}/invitation`);
   /** Takes and settles what waits, which is of one account. */
   const mailsOf = async (id: number) => {
-    const mails = await mailer.take();
+    const mails = await mailer.take(20, MAIL_KINDS);
     for (const mail of mails) {
       t.equal(mail.user.id, id);
       await mailer.settle(mail.id);
@@ -45,6 +46,12 @@ onAStore('invitations', async (t, env) => {
     refused(t, await redeem(target, mail?.token ?? '', `${PASSWORD} 2`), 401, 'invalid_reset_token');
     t.equal((await logIn(target, account.email, PASSWORD)).user.id, id);
     t.notMatch(target.log() + JSON.stringify(target.audit()), mail?.token ?? 'no token');
+  });
+
+  await t.test('a mailer that names no kinds gets no invitation', async (t) => {
+    const { id } = await create(aNewcomer({ invite: true }));
+    t.strictSame(await mailer.take(), []);
+    t.equal((await mailsOf(id)).length, 1);
   });
 
   await t.test('its token is good for INVITATION_TTL', async (t) => {
@@ -79,6 +86,7 @@ onAStore('invitations', async (t, env) => {
     for (let i = 0; i < 2; i++) t.strictSame((await invite(id)).json(), { msg: 'a mail is on its way' });
     const mails = await mailsOf(id);
     t.equal(mails.length, 1, 'one that waits stands for both');
+    t.equal(mails[0]?.locale, 'de');
     const invited = { event: 'user.invited_by_client', subject: { user_id: id } };
     t.match(target.audit().findLast(({ event }) => event === invited.event), invited);
 
