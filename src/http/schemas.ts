@@ -99,7 +99,7 @@ export function nullable(text: TString, shown: object) {
   });
 }
 
-const LANGUAGE_TAG = { minLength: 1, maxLength: 35 };
+const LANGUAGE_TAG = { minLength: 2, maxLength: 35 };
 
 export const Locale = Type.String({
   description: 'The language of the account’s mails: a language tag (BCP 47), kept in its canonical form',
