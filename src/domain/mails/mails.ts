@@ -147,13 +147,13 @@ export function makeMails(ports: MailsPorts) {
       const tried = parseTry(email, ADDRESS_MAX_LENGTH);
       if (!tried.ok) throw new AuthError('validation_failed', { errors: [fieldError('/email', tried)] });
       // Fails here if the fast store is down, before anything is written.
-      await ports.tokenStates.now();
+      await tokenStates.now();
       for (const { user, isInForce, isNews, settled } of await mails.markUndeliverable(email)) {
         for (const kind of settled) observe.mail(kind, 'undeliverable');
         const of = isInForce ? 'in_force' : 'pending';
         if (isNews) audit({ event: 'email.undeliverable', userId: user.id, serviceId, address: of }, from);
         // Also if nothing has changed: an earlier try may have failed here.
-        if (isInForce) await ports.finishUserChange(user);
+        if (isInForce) await finishUserChange(user);
       }
     },
   };

@@ -117,7 +117,8 @@ export interface MailStore {
 
   /**
    * Takes the mails of some kinds that have waited longest, and hides them for the time of `MAIL_HIDDEN`. Two calls never
-   * take one mail at the same time. Each mail gets a new token beside its earlier ones.
+   * take one mail at the same time. Each mail gets a new token, and the earlier ones stay good, since one of them may be
+   * in the mailbox: the newest 8 of an account and kind.
    */
   take(
     limit: number,

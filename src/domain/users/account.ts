@@ -11,6 +11,8 @@ export interface Account extends User {
   externalId: string | null;
   /** The language of its mails (BCP 47); null if none is known. */
   locale: string | null;
+  /** False after a mailer has reported that the address cannot be reached. */
+  emailDeliverable: boolean;
 }
 
 /** An account's address, as its owner gave it. */

@@ -14,6 +14,13 @@ export const EmailVerified = Type.Boolean({
   examples: [true],
 });
 
+const EmailDeliverable = Type.Boolean({
+  description:
+    'False if a mailer has reported that the e-mail address cannot be reached, until it is proved, changed or marked as verified',
+  readOnly: true,
+  examples: [true],
+});
+
 const VISIBLE_ASCII = { minLength: 1, maxLength: 128, pattern: '^[!-~]+$' };
 
 export const ExternalId = Type.String({
@@ -33,6 +40,7 @@ export const AccountSchema = Type.Object(
     ...UserSchema.properties,
     disabled: Disabled,
     email_verified: EmailVerified,
+    email_deliverable: EmailDeliverable,
     external_id: NullableExternalId,
     locale: NullableLocale,
   },
@@ -40,8 +48,15 @@ export const AccountSchema = Type.Object(
 );
 
 export function accountBody(account: Account) {
-  const { disabled, emailVerified, externalId, locale } = account;
-  return { ...userBody(account), disabled, email_verified: emailVerified, external_id: externalId, locale };
+  const { disabled, emailVerified, emailDeliverable, externalId, locale } = account;
+  return {
+    ...userBody(account),
+    disabled,
+    email_verified: emailVerified,
+    email_deliverable: emailDeliverable,
+    external_id: externalId,
+    locale,
+  };
 }
 
 /** The id in the path of an account's operations. */

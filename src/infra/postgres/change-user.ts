@@ -6,7 +6,7 @@ import { Prisma, type User as UserRow } from '../../generated/prisma/client.ts';
 import type { AccountTransaction } from './account-transaction.ts';
 import { reserveNames } from './names.ts';
 import { voidReset } from './password-resets.ts';
-import { wantMail } from './wanted-mails.ts';
+import { wantMail, wantNotice } from './wanted-mails.ts';
 import { ACCOUNT_COLUMNS, assign, GIVEN_ADDRESS, USER_COLUMNS, type AccountRow } from './rows.ts';
 
 /** All that a change may set. */
@@ -16,16 +16,18 @@ type Values = Required<AccountChanges>;
 export interface AddressRules {
   /** EMAIL_VERIFICATION: a new address that is not verified wants a mail that proves it, in the same commit. */
   wantsProof: boolean;
+  /** NOTICES: the address that was in force wants a mail that tells of the change. */
+  notices: boolean;
   /** Of an address that was verified, for the account that leaves it. null where no address changes. */
   reservation: Reservation | null;
 }
 
-export const NO_ADDRESS_CHANGES: AddressRules = { wantsProof: false, reservation: null };
+export const NO_ADDRESS_CHANGES: AddressRules = { wantsProof: false, notices: false, reservation: null };
 
 /**
  * Changes an account's row under its lock. A new e-mail address voids the reset tokens, and the old one is reserved for the
  * account if it was verified. The new one, or another spelling, is not verified unless the change says so. Naming any
- * address, also the one in force, withdraws a pending one.
+ * address, also the one in force, withdraws a pending one; marking one as verified says that mails reach it.
  * @param before the row as the transaction has locked it.
  * @returns the changed row; null if it has all these values already.
  */
@@ -33,7 +35,7 @@ export async function changeRow(
   tx: AccountTransaction,
   before: UserRow,
   changes: AccountChanges,
-  { wantsProof, reservation }: AddressRules,
+  { wantsProof, notices, reservation }: AddressRules,
 ): Promise<AccountRow | null> {
   const { username, name, email, externalId, disabled, roles, locale } = { ...valuesOf(before), ...changes };
   const stored = givenAddress(before);
@@ -43,14 +45,16 @@ export async function changeRow(
   const emailVerified = changes.emailVerified ?? isVerified;
   const after: Values = { username, name, email, externalId, disabled, emailVerified, roles, locale };
   const isWithdrawn = changes.email !== undefined && before.pendingEmail !== null;
-  if (!isWithdrawn && JSON.stringify(after) === JSON.stringify(valuesOf(before))) return null;
+  const isReachable = changes.emailVerified === true && before.undeliverableAt !== null;
+  if (!isWithdrawn && !isReachable && JSON.stringify(after) === JSON.stringify(valuesOf(before))) return null;
   if (isNewAddress) {
     await voidReset(tx, before.id);
     if (before.emailVerifiedAt !== null && reservation)
       await reserveNames(tx, reservation.hashes({ email: stored }), reservation.grace, before.id);
   }
+  if (notices && isNewSpelling) await wantNotice(tx, before.id, 'email_changed');
   const [row] = await tx.$queryRaw<[AccountRow]>`
-    UPDATE users SET ${assign(USER_COLUMNS, columnsOf(after, { isNewSpelling, isWithdrawn }))}
+    UPDATE users SET ${assign(USER_COLUMNS, columnsOf(after, { isNewSpelling, isWithdrawn, isReachable }))}
     WHERE id = ${before.id} RETURNING ${ACCOUNT_COLUMNS}`;
   if (wantsProof && isNewSpelling && !emailVerified && !disabled)
     await wantMail(tx, before.id, 'email_verification');
@@ -85,7 +89,7 @@ const KEPT = null;
  */
 function columnsOf(
   { username, name, email, externalId, disabled, emailVerified, roles, locale }: Values,
-  { isNewSpelling, isWithdrawn }: Record<'isNewSpelling' | 'isWithdrawn', boolean>,
+  { isNewSpelling, isWithdrawn, isReachable }: Record<'isNewSpelling' | 'isWithdrawn' | 'isReachable', boolean>,
 ) {
   const { sql } = Prisma;
   const stored = storedAddress(email);
@@ -98,8 +102,9 @@ function columnsOf(
     emailGiven: written(sql`${stored.emailGiven}`),
     emailKey: written(sql`${stored.emailKey}`),
     externalId: sql`${externalId}`,
-    emailVerifiedAt: sql`CASE WHEN ${emailVerified}
-      THEN coalesce(CASE WHEN ${GIVEN_ADDRESS} = ${email} THEN email_verified_at END, now()) END`,
+    // Another time than before tells the trigger that the address can be reached.
+    emailVerifiedAt: sql`CASE WHEN ${emailVerified} THEN coalesce(
+      CASE WHEN ${GIVEN_ADDRESS} = ${email} AND NOT ${isReachable} THEN email_verified_at END, now()) END`,
     disabledAt: sql`CASE WHEN ${disabled} THEN coalesce(disabled_at, now()) END`,
     enabledAt: sql`CASE WHEN disabled_at IS NULL OR ${disabled} THEN enabled_at ELSE clock_timestamp() END`,
     roles: sql`${roles}::text[]`,
@@ -113,7 +118,7 @@ function columnsOf(
     pendingEmail: isWithdrawn ? sql`NULL` : KEPT,
     pendingKey: isWithdrawn ? sql`NULL` : KEPT,
     locale: sql`${locale}`,
-    undeliverableAt: KEPT,
+    undeliverableAt: isReachable ? sql`NULL` : KEPT,
     passwordHash: KEPT,
     passwordVersion: KEPT,
     importedHash: KEPT,

@@ -10,19 +10,27 @@ import { findTaken, newNamesOf, requireStillFree, writeNames, type ReservedHashe
 import { findToken, keepUsed, repeatedProof } from './one-time-tokens.ts';
 import { voidReset } from './password-resets.ts';
 import { toUser } from './rows.ts';
-import { wantMail } from './wanted-mails.ts';
+import { wantMail, wantNotice } from './wanted-mails.ts';
 
 /**
  * Makes an address the pending one, in place of an earlier one, and wants a mail that proves it, under the lock of the
  * user's row. It reserves nothing, so the account that proves it first gets it.
+ * @param notices whether the address in force wants a mail that tells of it.
  * @throws AuthError `rate_limited` if the account or the address has had its mails
  */
-export async function wantAddress(tx: AccountTransaction, userId: bigint, email: string): Promise<void> {
+export async function wantAddress(
+  tx: AccountTransaction,
+  userId: bigint,
+  email: string,
+  notices: boolean,
+): Promise<void> {
   // First: a trigger withdraws the mail for another one.
   await tx.user.update({
     where: { id: userId },
     data: { pendingEmail: email, pendingKey: canonicalAddress(email) },
   });
+  if (notices) await wantNotice(tx, userId, 'email_change_requested');
+  // Last, because it locks the address too.
   const freeIn = await wantMail(tx, userId, 'email_change', { address: email });
   if (freeIn > 0)
     throw new AuthError('rate_limited', { retryAfter: Math.ceil(freeIn / 1000), reason: 'mails' });

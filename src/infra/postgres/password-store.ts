@@ -7,6 +7,7 @@ import { endTokens } from './ended-tokens.ts';
 import { mapDatabaseErrors } from './errors.ts';
 import { findUnused, proveAddress, RESETS, withToken } from './one-time-tokens.ts';
 import { GIVEN_ADDRESS } from './rows.ts';
+import { wantNotice } from './wanted-mails.ts';
 import { voidReset } from './password-resets.ts';
 
 /** Clears what stands beside a hash of another system. */
@@ -14,8 +15,14 @@ const OWN_HASH = { importedHash: null, importedCost: null };
 
 type FoundReset = Omit<ResetAccount, 'userId'> & { id: bigint };
 
-/** Passwords and reset tokens in PostgreSQL. Every commit locks the user's row before the reset token's. */
-export function makePasswordStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>): PasswordStore {
+/**
+ * Passwords and reset tokens in PostgreSQL. Every commit locks the user's row before the reset token's.
+ * @param notices whether a changed password wants a notice.
+ */
+export function makePasswordStore(
+  postgres: Pick<Postgres, 'prisma' | 'inLane'>,
+  notices = false,
+): PasswordStore {
   const { prisma, inLane } = postgres;
   return {
     change: (caller, { version, passwordHash, keepsLongLived, ...ending }) =>
@@ -31,6 +38,7 @@ export function makePasswordStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>)
           });
           if (!(await setPassword(tx, caller.userId, passwordHash, version)))
             throw new AuthError('invalid_credentials', { reason: 'password' });
+          if (notices) await wantNotice(tx, BigInt(caller.userId), 'password_changed');
           return ended;
         }),
       ),
@@ -48,6 +56,7 @@ export function makePasswordStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>)
       mapDatabaseErrors(() =>
         withToken(postgres, RESETS, tokenHash, async (tx, { kind }, { user: { id: userId } }) => {
           await setPassword(tx, userId, passwordHash);
+          if (notices) await wantNotice(tx, BigInt(userId), 'password_changed');
           // What was handed out may have been read by an operator, so it proves nothing.
           const proved = kind === 'handed_out' ? null : await proveAddress(tx, BigInt(userId));
           const all = { reason: 'password', caller: null, keepsCaller: false } as const;

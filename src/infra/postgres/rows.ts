@@ -125,7 +125,7 @@ export type Chosen<Choice> = { [Key in keyof Choice]: Choice[Key] extends true ?
 export type ServedRow = Pick<UserRow, Chosen<typeof SERVED>>;
 export type RecordedRow = Pick<TokenRow, Chosen<typeof RECORDED>>;
 /** What services see besides. */
-const OF_ACCOUNT = ['externalId', 'locale'] as const;
+const OF_ACCOUNT = ['externalId', 'locale', 'undeliverableAt'] as const;
 export type AccountRow = ServedRow & Pick<UserRow, (typeof OF_ACCOUNT)[number]>;
 
 export function chosen<Choice extends Record<string, boolean>>(choice: Choice): Chosen<Choice>[] {
@@ -192,7 +192,8 @@ export function toUser(row: ServedRow): User {
 }
 
 export function toAccount(row: AccountRow): Account {
-  return { ...toUser(row), externalId: row.externalId, locale: row.locale };
+  const { externalId, locale, undeliverableAt } = row;
+  return { ...toUser(row), externalId, locale, emailDeliverable: undeliverableAt === null };
 }
 
 export function toRecord(row: RecordedRow): TokenRecord {

@@ -86,7 +86,7 @@ export function makeUserStore(
               const now = isWanted ? others : names;
               const row = await changeRow(tx, before, now, rules);
               await requireStillFree(tx, before.id, newNamesOf(now, before), reserved);
-              if (isWanted) await wantAddress(tx, before.id, email);
+              if (isWanted) await wantAddress(tx, before.id, email, rules.notices);
               return { user: toUser(row ?? before), isChanged: row !== null, isPending: isWanted };
             },
           ),

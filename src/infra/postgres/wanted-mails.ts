@@ -249,7 +249,7 @@ export function makeMailStore(
           if (oldest.length === 0) return [];
           // Accounts that another mailer or a change has locked come with the next call.
           const accounts = await tx.$queryRaw<MailedAccount[]>`
-            SELECT ${ACCOUNT_COLUMNS}, ${GIVEN_ADDRESS} AS email, locale FROM users
+            SELECT ${ACCOUNT_COLUMNS}, ${GIVEN_ADDRESS} AS email FROM users
             WHERE id = ANY(${oldest.map(({ userId }) => userId)}) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`;
           // With a new id, so that a late mailer cannot settle what another one has taken.
           const rows = await tx.$queryRaw<MailRow[]>`
@@ -334,7 +334,7 @@ export function makeMailStore(
 /** How many mails one call gives up; the next one goes on. */
 const MOST_DROPPED = 1000;
 
-type MailedAccount = AccountRow & { email: string; locale: string | null };
+type MailedAccount = AccountRow & { email: string };
 
 interface MailRow {
   id: bigint;
