@@ -284,7 +284,7 @@ onAStore('accounts for services', async (t, env) => {
     }
   });
 
-  await t.test('what verify answers with gets a new version, which orders the copies in Redis', async (t) => {
+  await t.test('each change gets a new version, which orders the copies in Redis', async (t) => {
     const { id } = await create();
     const versionAfter = async (body: object) => {
       await ask(`PATCH /api/users/${id}`, body);
@@ -298,9 +298,10 @@ onAStore('accounts for services', async (t, env) => {
     t.equal(await versionAfter({ username }), 2);
     t.equal(await versionAfter({ roles: ['editor'] }), 3);
     t.equal(await versionAfter({ disabled: true }), 4);
-    t.equal(await versionAfter({ locale: 'de' }), 5, 'services are told of a language');
+    t.equal(await versionAfter({ locale: 'de' }), 5);
     t.equal(await versionAfter({ disabled: true, locale: 'de' }), 5, 'a repeat');
     t.equal(await versionAfter({ email: anAccount().email, email_verified: true }), 6);
+    t.equal(await versionAfter({ external_id: username }), 7);
   });
 
   await onEachLasting(
