@@ -45,17 +45,17 @@ const LITERAL = /^\[(?:[\d.]+|IPv6:[\da-f:.]+)\]$/i;
  * The address as it stands in a header. Latchkey 1.0.0 took texts that a header would read as several addresses.
  * @throws Undeliverable
  */
-function inHeader(address) {
+function inHeader(address, what = 'its address') {
   const at = address.lastIndexOf('@');
   const [local, domain] = [address.slice(0, at), address.slice(at + 1)];
   // A-labels, because fewer servers take a domain in its own script.
   const host = /^[ -~]*$/.test(domain) ? domain : domainToASCII(domain);
   if (!DOT_ATOM.test(local) || !(DOT_ATOM.test(host) || LITERAL.test(host)))
-    throw new Undeliverable('its address cannot stand in a header');
+    throw new Undeliverable(`${what} is no address that a header can hold`);
   return `${local}@${host}`;
 }
 
-const SENDER = inHeader(MAIL_FROM);
+const SENDER = inHeader(MAIL_FROM, 'MAIL_FROM');
 
 /** As encoded words of RFC 2047, one a line, unless it is ASCII: not all servers take other letters in a header. */
 function headerText(text) {
