@@ -1,8 +1,10 @@
-import { test } from 'tap';
+import { test, type Test } from 'tap';
+import { MAIL_KINDS } from '../../src/domain/mail-kinds.ts';
 import { callRight, COVERS, kindOf, RIGHTS, type Right } from '../../src/domain/rights.ts';
 import { aManager, type Manager } from '../support/accounts.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
-import { aMailer, lookUp } from '../support/mails.ts';
+import { bearer, logIn, verify } from '../support/client.ts';
+import { aMailer, lookUp, type Mail } from '../support/mails.ts';
 import { aRegisteredService, basic } from '../support/registered-service.ts';
 import '../support/watch-leaks.ts';
 import { attackedOperations, bodyOf, headersOf, inParallel, type Attacked } from './operations.ts';
@@ -14,11 +16,16 @@ const ROUNDS = 4;
 const PASSWORD = 'the attacker chose this';
 const AT_HOME = '@attacker.example';
 
-const PUBLIC = attackedOperations().filter(({ schemes }) => schemes.length === 0);
+const PUBLIC = attackedOperations().filter(({ isPublic }) => isPublic);
 const OF_SERVICES = attackedOperations().filter(({ schemes }) => schemes.includes('serviceClient'));
+const OF_USERS = attackedOperations().filter(
+  ({ schemes, isPublic }) => schemes.includes('bearerAuth') && !isPublic,
+);
 
-/** What operations for everyone take, by the names of their properties. */
-const TAKEN = [...new Set(PUBLIC.flatMap(({ choices }) => Object.keys(choices).map(kindOfName)))];
+/** What operations for everyone and for users take, by the names of their properties. */
+const TAKEN = [
+  ...new Set([...PUBLIC, ...OF_USERS].flatMap(({ choices }) => Object.keys(choices).map(kindOfName))),
+];
 
 interface World {
   target: TestApp;
@@ -35,8 +42,40 @@ let names = 0;
 
 test('a right reaches what COVERS says, also by the operations that anyone may call', async (t) => {
   // What anyone may do by a signup is no effect of a right.
+  const world = await aWorld(t);
+  for (const right of [null, ...RIGHTS, callRight('orders')]) {
+    const covered = right === null ? [] : COVERS[kindOf(right)];
+    const effects = await effectsOf(world, right, covered);
+    t.strictSame(effects.sort(), [...covered].sort(), right ?? 'no right');
+  }
+});
+
+test('a session of the attacker’s own adds nothing to a right', async (t) => {
+  const world = await aWorld(t);
+  const { target, operator } = world;
+  // Whoever takes accounts over has nothing more to reach.
+  const rights = RIGHTS.filter((right) => !COVERS[right].includes('account.take_over'));
+  for (const right of [null, ...rights, callRight('orders')]) {
+    const name = `has ${right ?? 'nothing'}`;
+    const credentials = basic(await aRegisteredService(target.databaseUrl, name, right === null ? [] : [right]));
+    const admitted = await admittedOf(world, await theVictims(target, operator), credentials);
+    const operations = new Set(admitted.map(([operation]) => operation));
+    const victims = await theVictims(target, operator);
+    await insideAttack(world, victims, aKnowledge(victims), [...operations], credentials);
+    const covered: readonly string[] = right === null ? [] : COVERS[kindOf(right)];
+    const beyond = [...victims.effects].filter(
+      (effect) => !covered.includes(effect) && !covered.includes(ofAny(effect)),
+    );
+    t.strictSame(beyond, [], right ?? 'no right');
+  }
+});
+
+async function aWorld(t: Test): Promise<World> {
+  // What anyone may do by a signup is no effect of a right.
   const env = {
     SIGNUP_ENABLED: 'false',
+    EMAIL_VERIFICATION: 'true',
+    NOTICES: 'true',
     FACTOR_KEYS: Buffer.alloc(32, 1).toString('base64url'),
     DATABASE_TIMEOUT: '30000',
   };
@@ -45,13 +84,8 @@ test('a right reaches what COVERS says, also by the operations that anyone may c
   const url = await target.app.listen({ port: 0 });
   await aRegisteredService(target.databaseUrl, 'orders', [], 'orders');
   const operator = await aManager(target.databaseUrl, target, RIGHTS, 'operator');
-  const world = { target, url, operator, mailer: await aMailer(target) };
-  for (const right of [null, ...RIGHTS, callRight('orders')]) {
-    const covered = right === null ? [] : COVERS[kindOf(right)];
-    const effects = await effectsOf(world, right, covered);
-    t.strictSame(effects.sort(), [...covered].sort(), right ?? 'no right');
-  }
-});
+  return { target, url, operator, mailer: await aMailer(target) };
+}
 
 /** All that a service reaches whose only right this is, or what it reaches until one effect is not covered. */
 async function effectsOf(world: World, right: Right | null, covered: readonly string[]): Promise<string[]> {
@@ -109,42 +143,108 @@ interface Request {
  * @param request null for nothing but the latter. @returns false if it was refused: then only the latter is left.
  */
 async function attack(
-  { url, target, mailer }: World,
+  world: World,
   victims: Victims,
   known: Known,
   request: Request | null,
 ): Promise<boolean> {
+  learnNames(victims, known);
+  if (request && !(await send(world, victims, known, request))) return false;
+  await inRounds(victims, known, async () => {
+    for (const operation of PUBLIC)
+      for (const each of requestsOf(operation, known)) await send(world, victims, known, each);
+    await lookUp(world.target);
+    if (request) await send(world, victims, known, request);
+    await readMails(world, known);
+  });
+  return true;
+}
+
+/**
+ * The same of somebody who is also a user: sends all that anyone, this user and the service may send, with all that the
+ * answers show. What the right may do to accounts would hide the rest, so deletions and disabling are left out.
+ */
+async function insideAttack(
+  world: World,
+  victims: Victims,
+  known: Known,
+  ofService: Attacked[],
+  credentials: Record<string, string>,
+): Promise<void> {
+  learnNames(victims, known);
+  const spares = ofService.filter(({ method }) => method !== 'DELETE');
+  let token = await ownSession(world, victims, known);
+  await inRounds(victims, known, async () => {
+    for (const operation of [...spares, ...PUBLIC])
+      for (const each of requestsOf(operation, known, spares.includes(operation) ? credentials : {}))
+        if (!each.body?.includes('"disabled":true')) await send(world, victims, known, each);
+    for (const operation of OF_USERS) {
+      // The one before may have ended it.
+      if ((await verify(world.target, token)).statusCode !== 200)
+        token = await ownSession(world, victims, known);
+      for (const each of requestsOf(operation, known, bearer(token)))
+        await send(world, victims, known, each);
+    }
+    await lookUp(world.target);
+    await readMails(world, known);
+  });
+}
+
+/** An account of the attacker's own, with a proved address. @returns an access token */
+async function ownSession({ target, operator }: World, victims: Victims, known: Known): Promise<string> {
+  const username = `attacker-${++names}`;
+  const account = { username, name: 'Eve', email: `${username}${AT_HOME}`, password: PASSWORD };
+  const created = await operator('POST /api/users', { ...account, email_verified: true });
+  if (created.statusCode !== 200) throw new Error(`no account: ${created.body}`);
+  const pair = await logIn(target, username, PASSWORD);
+  victims.spare(pair.user.id);
+  // Where it would like its mails to go.
+  learn(known, { email: `more.${username}${AT_HOME}` });
+  return pair.access_token;
+}
+
+/** Repeats a round until it brings nothing new. */
+async function inRounds(victims: Victims, known: Known, round: () => Promise<void>): Promise<void> {
   const progress = () =>
     TAKEN.reduce((sum, name) => sum + (known.get(name)?.size ?? 0), victims.effects.size);
-
-  async function send({ path, ...options }: Request): Promise<boolean> {
-    const response = await fetch(url + path, options);
-    if (response.headers.get('content-type') === 'text/event-stream') {
-      victims.effects.add('feed.read');
-      await response.body?.cancel();
-      return true;
-    }
-    const text = await response.text();
-    victims.readIn(text);
-    const told = text.startsWith('{') ? Object.entries(JSON.parse(text) as object) : [];
-    // A refusal holds nothing else that is of use; its `code` is none of a second factor.
-    learn(known, Object.fromEntries(told.filter(([name]) => response.ok || name.endsWith('token'))));
-    for (const token of known.get('jwt') ?? []) await victims.tryToken(String(token));
-    return response.ok;
-  }
-
-  for (const username of [...victims.usernames, ...(known.get('email') ?? [])]) learn(known, { username });
-  if (request && !(await send(request))) return false;
-  for (let round = 0, before = -1; round < ROUNDS && before < progress() && !victims.areTaken(); round++) {
+  for (let i = 0, before = -1; i < ROUNDS && before < progress() && !victims.areTaken(); i++) {
     before = progress();
-    for (const operation of PUBLIC) for (const each of requestsOf(operation, known)) await send(each);
-    await lookUp(target);
-    if (request) await send(request);
-    for (const { email, token } of await mailer.take(100))
-      if (email.endsWith(AT_HOME)) learn(known, { token });
+    await round();
     await victims.compare();
   }
-  return true;
+}
+
+function learnNames({ usernames }: Victims, known: Known): void {
+  for (const username of [...usernames, ...(known.get('email') ?? [])]) learn(known, { username });
+}
+
+/** Hands each mail to the owner of its address, one of whom is the attacker. */
+async function readMails({ mailer }: World, known: Known): Promise<void> {
+  const response = await mailer.ask('POST /api/users/mails', { limit: 100, kinds: MAIL_KINDS });
+  for (const { email, token } of response.json<{ mails: Mail[] }>().mails)
+    if (email.endsWith(AT_HOME) && token !== undefined) learn(known, { token });
+}
+
+/** @returns whether it was not refused. */
+async function send(
+  { url }: World,
+  victims: Victims,
+  known: Known,
+  { path, ...options }: Request,
+): Promise<boolean> {
+  const response = await fetch(url + path, options);
+  if (response.headers.get('content-type') === 'text/event-stream') {
+    victims.effects.add('feed.read');
+    await response.body?.cancel();
+    return true;
+  }
+  const text = await response.text();
+  victims.readIn(text);
+  const told = text.startsWith('{') ? Object.entries(JSON.parse(text) as object) : [];
+  // A refusal holds nothing else that is of use; its `code` is none of a second factor.
+  learn(known, Object.fromEntries(told.filter(([name]) => response.ok || name.endsWith('token'))));
+  for (const token of known.get('jwt') ?? []) await victims.tryToken(String(token));
+  return response.ok;
 }
 
 function aKnowledge({ access, ids }: Victims): Known {
@@ -156,6 +256,7 @@ function aKnowledge({ access, ids }: Victims): Known {
     ['username', new Set([own])],
     ['email', new Set([`${own}${AT_HOME}`])],
     ['password', new Set([PASSWORD])],
+    ['current_password', new Set([PASSWORD])],
     ['external_id', new Set([own, null])],
   ]);
 }

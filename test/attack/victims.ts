@@ -6,8 +6,11 @@ import { call, claimsOf, logIn, verify } from '../support/client.ts';
 import { aFactor } from '../support/factors.ts';
 import { sql } from '../support/sql.ts';
 
-/** `holder`: the attacker has been given an access token of it. `guarded`: has a second factor. */
-type Role = 'holder' | 'plain' | 'guarded';
+/**
+ * `holder`: the attacker has been given an access token of it. `guarded`: has a second factor. `invited`: nobody has
+ * opened it yet. `moving`: its address is to change.
+ */
+type Role = 'holder' | 'plain' | 'guarded' | 'invited' | 'moving';
 
 /** An account whose id and username everybody knows. */
 interface Victim {
@@ -16,7 +19,8 @@ interface Victim {
   username: string;
   /** A text in its names, roles and devices, and one in its address. Nobody knows them. */
   secrets: Record<'read' | 'read_address', string>;
-  access: string;
+  /** Null if nobody has logged in. */
+  access: string | null;
 }
 
 /** An account as it is on record. */
@@ -44,11 +48,12 @@ const COLUMNS: Record<string, Deed | null> = {
 export async function theVictims(target: TestApp, operator: Manager) {
   await sql(target.databaseUrl, 'DELETE FROM users');
   const victims: Victim[] = [];
-  for (const role of ['holder', 'plain', 'guarded'] as const)
+  for (const role of ['holder', 'plain', 'guarded', 'invited', 'moving'] as const)
     victims.push(await aVictim(target, operator, role));
   const before = await accountsOf(target);
+  const own = new Set<number>();
   const effects = new Set<Effect | 'guarded.take_over'>();
-  const seen = new Set(victims.map(({ access }) => access));
+  const seen = new Set<string | null>(victims.map(({ access }) => access));
 
   function note({ role }: Victim, deed: Deed): void {
     if (role === 'guarded' && deed === 'take_over') effects.add('guarded.take_over');
@@ -62,6 +67,11 @@ export async function theVictims(target: TestApp, operator: Manager) {
     usernames: victims.map(({ username }) => username),
     /** The token that the attacker has been given. */
     access: victims.find(({ role }) => role === 'holder')?.access ?? '',
+
+    /** An account that the attacker has of right. */
+    spare(id: number): void {
+      own.add(id);
+    },
 
     /** Whether there is nothing more to reach. */
     areTaken: () => effects.has('account.take_over'),
@@ -92,7 +102,7 @@ export async function theVictims(target: TestApp, operator: Manager) {
       const after = await accountsOf(target);
       for (const victim of victims)
         for (const deed of deedsBetween(before.get(victim.id), after.get(victim.id))) note(victim, deed);
-      if ([...after.keys()].some((id) => !before.has(id))) effects.add('account.create');
+      if ([...after.keys()].some((id) => !before.has(id) && !own.has(id))) effects.add('account.create');
     },
   };
 }
@@ -102,13 +112,21 @@ export type Victims = Awaited<ReturnType<typeof theVictims>>;
 async function aVictim(target: TestApp, operator: Manager, role: Role): Promise<Victim> {
   const [username, read, mailbox] = [`${role}-${aText()}`, aText(), aText()];
   const [password, email] = ['difference engine', `${mailbox}@owner.example`];
-  const account = { username, email, password, name: `Ada ${read}`, roles: [read], external_id: read };
-  const created = await operator('POST /api/users', account);
+  const account = { username, email, name: `Ada ${read}`, roles: [read], external_id: read, locale: 'de' };
+  const opened = role === 'invited' ? { invite: true } : { password, email_verified: true };
+  const created = await operator('POST /api/users', { ...account, ...opened });
   if (created.statusCode !== 200) throw new Error(`no victim: ${created.body}`);
+  const { id } = created.json<{ id: number }>();
+  const secrets = { read, read_address: mailbox };
+  if (role === 'invited') return { role, id, username, secrets, access: null };
   const pair = await logIn(target, username, password);
   if (role === 'guarded') await aFactor(target, pair);
-  const secrets = { read, read_address: mailbox };
-  return { role, id: pair.user.id, username, secrets, access: pair.access_token };
+  if (role === 'moving')
+    await call(target, 'PATCH /api/user', {
+      token: pair.access_token,
+      payload: { email: `new.${email}`, current_password: password },
+    });
+  return { role, id, username, secrets, access: pair.access_token };
 }
 
 function aText(): string {
