@@ -152,6 +152,23 @@ const HARMLESS = [
     '1 -> 2',
     "local first = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1][1]",
   ],
+  [
+    '`verified` says the same',
+    'email-verified.lua',
+    "if disabled ~= '0' then return disabled == '3' and '1' or '' end -> nothing",
+    "if disabled ~= '0' then return disabled == '3' and '1' or '' end",
+  ],
+  ...[
+    "if disabled ~= '0' then return disabled == '3' and '1' or '' end",
+    "if not stored[1] then return '' end",
+    "return stored[1] == stored[2] and '1' or ''",
+  ].map((line) => ["the decoder checks for '1' only", 'email-verified.lua', "'' -> 'x'", line]),
+  [
+    'a user without a version is not verified either',
+    'email-verified.lua',
+    '1 -> 2',
+    "if not stored[1] then return '' end",
+  ],
   ["the decoder checks for 'clock' only", 'rotate.lua', "'stale' -> ''", "return reply('refused', 'stale')"],
 ];
 

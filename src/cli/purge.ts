@@ -3,7 +3,7 @@ import { ENDED_SHOWN } from '../domain/tokens/ended-token.ts';
 import { purgeKnownDevices } from '../infra/postgres/known-devices.ts';
 import { recordPurge } from '../infra/postgres/last-purge.ts';
 import { purgeReservedNames } from '../infra/postgres/names.ts';
-import { purgeResets } from '../infra/postgres/password-resets.ts';
+import { purgeTokens } from '../infra/postgres/one-time-tokens.ts';
 import { purge, purgeDeletedUsers, purgeSetUps } from '../infra/postgres/purge.ts';
 import { purgeImports } from '../infra/postgres/user-imports.ts';
 import { purgeMails } from '../infra/postgres/wanted-mails.ts';
@@ -27,7 +27,7 @@ export const run: Command = async ({ env }) => {
     if (purged === null)
       return { result: { purged: 0, busy: true }, text: 'another purge is running', audited: { purged: 0 } };
     await purgeKnownDevices(prisma);
-    await purgeResets(prisma);
+    await purgeTokens(prisma);
     await purgeSetUps(prisma);
     await purgeMails(prisma);
     await purgeImports(prisma);

@@ -1,7 +1,7 @@
 import { ConfigError, loadSettings, type Config, type Environment } from '../config/config.ts';
 import { FIELDS } from '../config/fields.ts';
 import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
-import { voidAllResets } from '../infra/postgres/password-resets.ts';
+import { voidAllTokens } from '../infra/postgres/one-time-tokens.ts';
 import {
   databaseTime,
   endAgain,
@@ -17,7 +17,6 @@ import {
 } from '../infra/postgres/recover.ts';
 import { makeMarks } from '../infra/installation/marks.ts';
 import { makeRedisMarks } from '../infra/installation/redis-marks.ts';
-import { voidAllVerifications } from '../infra/postgres/wanted-mails.ts';
 import { makeConnections } from '../infra/redis/connection/connections.ts';
 import { orUnavailable } from '../infra/redis/connection/errors.ts';
 import { openRedis } from '../infra/redis/connection/open-redis.ts';
@@ -123,8 +122,7 @@ async function recover(
   const keys = makeTokenKeys(config.REDIS_PREFIX);
   const recovered: Recovered = { tokens: 0, revoked: 0, lost: 0, ended: 0 };
   await skipIds(prisma, { users: ids.users.after, tokens: ids.tokens.after });
-  await voidAllResets(prisma);
-  await voidAllVerifications(prisma);
+  await voidAllTokens(prisma);
   await endServiceTokens(prisma);
   await raiseUserVersions(prisma);
   recovered.tokens = await visitTokens(redis, config.REDIS_PREFIX, async (states, tombstones) => {

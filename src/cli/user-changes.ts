@@ -67,7 +67,8 @@ export const removeFactors: Act = async (postgres, user, { env, values, note }) 
   if (!account) return null;
   const question = 'Remove every second factor, and end all tokens? Whoever knows the password then logs in.';
   if (!values.yes && !(await confirm(question))) throw new CommandError('Nothing has changed');
-  const removal = await makeFactorStore(postgres).removeAll({ id: account.id }, Date.now());
+  const factors = makeFactorStore(postgres, loadSettings(env, 'NOTICES').NOTICES);
+  const removal = await factors.removeAll({ id: account.id }, Date.now());
   if (!removal) return null;
   const { factors: removed } = removal;
   note({ removed });

@@ -100,7 +100,7 @@ export async function compose(
     logger,
   });
   tasks.every(LOOK_INTERVAL, 'installation', agreement.look, agreement.look);
-  const tokens = makeTokenStore(postgres, lifetimes);
+  const tokens = makeTokenStore(postgres, lifetimes, config.NOTICES);
   const cacheTtl = config.SESSION_CACHE_TTL;
   const boundedQueue = makeBoundedQueues({ clock, timers: systemTimers, observe });
   const durability = makeDurability({
@@ -149,7 +149,16 @@ export async function compose(
     auditLimit,
     auditFailure,
   });
-  const mailParts = makeMailParts({ config, postgres, limitAttempt, boundedQueue, clock, tasks, logger });
+  const mailParts = makeMailParts({
+    config,
+    postgres,
+    limitAttempt,
+    boundedQueue,
+    clock,
+    observe,
+    tasks,
+    logger,
+  });
   const secrets = openSecretBox(config);
   const useCases = makeUseCases({
     config,

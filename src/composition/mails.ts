@@ -5,16 +5,22 @@ import { makeBudget } from '../domain/limits/budget.ts';
 import type { LimitAttempt } from '../domain/limits/limit-attempts.ts';
 import type { Clock } from '../domain/clock.ts';
 import { makeResetRequests } from '../domain/mails/reset-requests.ts';
+import { MAIL_KINDS, type MailKind } from '../domain/mail-kinds.ts';
+import type { Observe } from '../domain/metrics/observe.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { makeMailStore } from '../infra/postgres/wanted-mails.ts';
 import type { BackgroundTasks } from '../runtime/background-tasks.ts';
 
 interface MailsParts {
-  config: Pick<Config, 'PASSWORD_RESET_TTL' | 'EMAIL_VERIFICATION_TTL' | 'RATE_LIMIT_NETWORK'>;
+  config: Pick<
+    Config,
+    'PASSWORD_RESET_TTL' | 'EMAIL_VERIFICATION_TTL' | 'RATE_LIMIT_NETWORK' | 'RATE_LIMIT_ACCOUNT'
+  >;
   postgres: Pick<Postgres, 'prisma' | 'probe' | 'inLane'>;
   limitAttempt: LimitAttempt;
   boundedQueue: BoundedQueues;
   clock: Clock;
+  observe: Pick<Observe, 'mail'>;
   tasks: Pick<BackgroundTasks, 'every'>;
   logger: Pick<FastifyBaseLogger, 'error'>;
 }
@@ -23,34 +29,43 @@ interface MailsParts {
 const INTERVAL = 1000;
 /** Names that each looks up. */
 const PER_TURN = 50;
+/** How often overdue mails are given up, in milliseconds. */
+const DROP_INTERVAL = 60_000;
 
 /** The wanted mails, and the requests that wait for their look-up. */
 export function makeMailParts(parts: MailsParts) {
-  const { config, postgres, limitAttempt, boundedQueue, clock, tasks, logger } = parts;
+  const { config, postgres, limitAttempt, boundedQueue, clock, observe, tasks, logger } = parts;
   const mails = makeMailStore(postgres, {
-    reset: config.PASSWORD_RESET_TTL,
-    verification: config.EMAIL_VERIFICATION_TTL,
+    password_reset: config.PASSWORD_RESET_TTL,
+    invitation: config.INVITATION_TTL,
+    email_verification: config.EMAIL_VERIFICATION_TTL,
+    email_change: config.EMAIL_VERIFICATION_TTL,
   });
   const resetRequests = makeResetRequests({
     mails,
     budget: makeBudget(limitAttempt, {
+      user: { limit: 'reset_account', allowance: config.RATE_LIMIT_ACCOUNT },
       network: { limit: 'reset_network', allowance: config.RATE_LIMIT_NETWORK },
     }),
     boundedQueue,
     clock,
   });
-  let oldest = 0;
+  let oldest = Object.fromEntries(MAIL_KINDS.map((kind) => [kind, 0])) as Record<MailKind, number>;
+  let dropDue = -Infinity;
   tasks.every(INTERVAL, 'wanted mails', async () => {
     try {
       await resetRequests.work(PER_TURN);
     } finally {
       oldest = await mails.oldest();
     }
+    if (clock.monotonic() < dropDue) return;
+    for (const kind of await mails.dropOverdue()) observe.mail(kind, 'dropped');
+    dropDue = clock.monotonic() + DROP_INTERVAL;
   });
   return {
     mails,
     resetRequests,
-    /** For the metrics, in milliseconds. */
+    /** For the metrics: how long the oldest mail of each kind has waited, in milliseconds. */
     oldest: () => oldest,
 
     /** Looks up what waits, once the background tasks have stopped. */

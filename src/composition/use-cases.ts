@@ -37,6 +37,7 @@ import { makeOwnFactors } from '../domain/factors/own-factors.ts';
 import type { SecretBox } from '../domain/factors/ports.ts';
 import { makeFinishUserChange } from '../domain/users/finish-user-change.ts';
 import { makeMails } from '../domain/mails/mails.ts';
+import { makeOwnAddress } from '../domain/mails/own-address.ts';
 import type { MailStore } from '../domain/mails/wanted-mail.ts';
 import type { ResetRequests } from '../domain/mails/reset-requests.ts';
 import { makeListTokens } from '../domain/users/list-tokens.ts';
@@ -52,6 +53,7 @@ import { hashThatNothingOpens } from '../infra/crypto/scrypt-hasher.ts';
 import { makeAccountStore } from '../infra/postgres/account-store.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { makeFactorStore } from '../infra/postgres/factor-store.ts';
+import { makeOwnAddressStore } from '../infra/postgres/own-address.ts';
 import { issueReset } from '../infra/postgres/password-resets.ts';
 import { makePasswordStore } from '../infra/postgres/password-store.ts';
 import { makeUserStore } from '../infra/postgres/user-store.ts';
@@ -91,15 +93,20 @@ export interface Parts {
  */
 export function makeUseCases(parts: Parts) {
   const { config, postgres, limitAttempt, nameHash } = parts;
-  const wantsProof = config.EMAIL_VERIFICATION;
+  const reservation = {
+    grace: config.DELETED_NAME_GRACE * 1e3,
+    hashes: (names: { username?: string; email: string }) => nameHash.newest(names).map(([, hash]) => hash),
+  };
+  const addresses = { wantsProof: config.EMAIL_VERIFICATION, notices: config.NOTICES, reservation };
   const stores = {
     ...parts,
     ...parts.hashing,
     ...parts.durability,
-    users: makeUserStore(postgres, nameHash.each, wantsProof),
-    accounts: makeAccountStore(postgres, nameHash.each, wantsProof),
-    passwords: makePasswordStore(postgres),
-    factors: makeFactorStore(postgres),
+    users: makeUserStore(postgres, nameHash.each, addresses),
+    accounts: makeAccountStore(postgres, nameHash.each, addresses),
+    ownAddresses: makeOwnAddressStore(postgres, nameHash.each, addresses),
+    passwords: makePasswordStore(postgres, config.NOTICES),
+    factors: makeFactorStore(postgres, config.NOTICES, config.EMAIL_VERIFICATION),
     // Without the feed: a revocation that it reads was published when it happened.
     readThrough: withReadThrough(parts.unpublishedStates, parts),
     auditHash: (name: string) => parts.slotHash(`audit ${name}`),
@@ -173,6 +180,7 @@ export function makeUseCases(parts: Parts) {
     }),
     resetPassword: makeResetPassword(deps),
     mails: makeMails(deps),
+    ownAddress: makeOwnAddress(deps),
     ownFactors: makeOwnFactors({
       ...deps,
       allowance: config.RATE_LIMIT_FACTOR,
@@ -187,10 +195,7 @@ export function makeUseCases(parts: Parts) {
     accounts: makeManageAccounts({
       ...deps,
       issueReset: (key, tokenHash) => issueReset(postgres, key, tokenHash, config.PASSWORD_RESET_TTL),
-      reservation: {
-        grace: config.DELETED_NAME_GRACE * 1e3,
-        hashes: (names) => nameHash.newest(names).map(([, hash]) => hash),
-      },
+      reservation,
     }),
   };
 }

@@ -268,7 +268,15 @@ const ACCOUNT_FIELDS = {
   ),
   SERVICE_TOKEN_TTL: integer(60, 3600, 300, 'seconds', 'lifetime of a token that a service gets as itself'),
   PASSWORD_RESET_TTL: integer(60, 7 * 86_400, 1800, 'seconds', 'lifetime of a reset token'),
+  INVITATION_TTL: integer(
+    60,
+    90 * 86_400,
+    7 * 86_400,
+    'seconds',
+    'lifetime of a token in an [invitation](services.md#inviting-a-user)',
+  ),
   EMAIL_VERIFICATION: offByDefault('want a mail that verifies the address after a signup or a new address'),
+  NOTICES: offByDefault('want mails that tell users what changed in their accounts'),
   EMAIL_VERIFICATION_TTL: integer(60, 30 * 86_400, 86_400, 'seconds', 'lifetime of a verification token'),
   FACTOR_KEYS: field(z.string().optional(), {
     type: 'list of base64url (secret)',

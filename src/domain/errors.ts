@@ -40,6 +40,7 @@ export const ERROR_CODES = [
   'llt_disabled',
   'login_too_old',
   'factors_disabled',
+  'email_not_verified',
   'right_missing',
   // 404
   'user_unknown',

@@ -69,13 +69,13 @@ export type AssertionRefusal = (typeof ASSERTION_REFUSALS)[number];
 /**
  * Failed logins of a name, of a device that its account knows, and of a network; wrong codes of an account, of a device
  * that has logged in with one, of both together, for a factor that was set up, and for all set-ups of an account; accounts
- * that a network opens, and resets that it asks for; long-lived tokens that a user and that a network creates; and changes
+ * that a network opens, and resets that it or a user asks for; long-lived tokens that a user and that a network creates; and changes
  * of a profile.
  */
 export const SLOT_LIMITS = [
   ...(['account', 'device', 'network'] as const),
   ...(['factor', 'factor_device', 'factor_total', 'factor_setup', 'factor_setup_total'] as const),
-  ...(['signup_network', 'reset_network', 'llt_budget', 'llt_network', 'profile_budget'] as const),
+  ...(['signup_network', 'reset_network', 'reset_account', 'llt_budget', 'llt_network', 'profile_budget'] as const),
 ] as const;
 export type SlotLimit = (typeof SLOT_LIMITS)[number];
 /** Also logins and signups of an address, and mails of an account, which PostgreSQL counts. */

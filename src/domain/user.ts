@@ -7,10 +7,12 @@ export interface User {
   /** Milliseconds since 1970. */
   createdAt: number;
   disabled: boolean;
+  /** Whether its e-mail address is proved: a verification, a mailed reset, a service or an operator has said so. */
+  emailVerified: boolean;
   /** What services let it do (roles.ts). */
   roles: string[];
   /**
-   * How often its names, roles or status changed. Absent in an answer of the fast store, which may be behind the
+   * How often it changed, or its e-mail address, or anything else that services see of it. Absent in an answer of the fast store, which may be behind the
    * record; counts as 0.
    */
   version?: number;

@@ -103,6 +103,11 @@ export const PROBLEMS = {
     'The session was opened too long ago for this, or without the second factor; log in again and use the new session.',
   ],
   factors_disabled: [403, 'Second factors disabled', 'Second factors cannot be added here.'],
+  email_not_verified: [
+    403,
+    'E-mail address not verified',
+    'The account’s e-mail address has to be verified before this.',
+  ],
   right_missing: [403, 'Right missing', 'The registered service lacks the right to do this.'],
   user_unknown: [404, 'User unknown', 'There is no such account.'],
   factor_unknown: [404, 'Factor unknown', 'The account has no such second factor.'],

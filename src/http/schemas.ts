@@ -27,6 +27,16 @@ export const AddressSchema = Type.Object(
       examples: ['ada@example.com'],
     }),
     verified: Type.Boolean({ description: 'Whether the address is verified', examples: [true] }),
+    pending: Type.Union([Type.String(), Type.Null()], {
+      description:
+        'The address that takes its place once its owner has proved it, as it was given; `null` for none',
+      readOnly: true,
+      examples: [null],
+    }),
+    deliverable: Type.Boolean({
+      description: 'Whether mails reach the address: `false` after a mailer has reported that they do not',
+      examples: [true],
+    }),
   },
   { title: 'Address', description: 'An account’s e-mail address', additionalProperties: false },
 );

@@ -50,7 +50,7 @@ export function makeTokenPairResponse(
   const lifetimes = lifetimesOf(config);
   return function tokenPairResponse({ user, tokenId, generation, createdAt, withFactor }: SessionGrant) {
     const identity = { userId: user.id, tokenId, generation, withFactor };
-    const { access, refresh } = pairClaims(identity, createdAt, lifetimes, user.roles);
+    const { access, refresh } = pairClaims(identity, createdAt, lifetimes, user);
     return {
       access_token: codec.sign('access', access),
       refresh_token: codec.sign('refresh', refresh),

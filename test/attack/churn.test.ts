@@ -252,10 +252,9 @@ async function rowsIn({ databaseUrl }: TestApp): Promise<number> {
     'tokens',
     'known_devices',
     'password_resets',
-    'mailed_resets',
+    'mailed_tokens',
     'reserved_names',
     'wanted_mails',
-    'email_verifications',
     'factors',
     'recovery_codes',
   ];

@@ -20,6 +20,7 @@ import {
 import { aFactor } from '../support/factors.ts';
 import { FACTOR_PASSWORD, setUpApp } from '../support/own-factors.ts';
 import { answersIn } from '../support/raw.ts';
+import { aPendingAddress } from '../support/resets.ts';
 import { routesOf } from '../support/routes.ts';
 import { aRegisteredService, basic, withRegistry } from '../support/registered-service.ts';
 import { serviceToken } from '../support/service-tokens.ts';
@@ -67,6 +68,13 @@ const CHANGES: Record<string, Attack> = {
     body: { name: 'A thief', current_password: 'difference engine' },
   },
   'POST /api/user/email-verification': { line: () => 'POST /api/user/email-verification', body: {} },
+  'POST /api/user/email': {
+    line: () => 'POST /api/user/email',
+    body: {},
+    prepare: async ({ databaseUrl }, { userId }) => ({
+      body: { verification_token: await aPendingAddress(databaseUrl, userId, `thief.${userId}@example.com`) },
+    }),
+  },
   'POST /api/user/tokens': {
     line: () => 'POST /api/user/tokens',
     body: { name: 'of a thief', scopes: ['orders:read'] },

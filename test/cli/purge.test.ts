@@ -102,15 +102,15 @@ test('purge deletes mails that are an hour old, and tokens that have expired', a
        ($2, 'password_reset', now() - interval '59 minutes', now())`,
     [old, present],
   );
-  for (const table of ['mailed_resets', 'email_verifications'])
-    await sql(
-      DATABASE_URL,
-      `INSERT INTO ${table} VALUES ($1, 'old', now() - interval '1 second'),
-         ($2, 'new', now() + interval '1 minute')`,
-      [old, present],
-    );
+  await sql(
+    DATABASE_URL,
+    `INSERT INTO mailed_tokens (user_id, kind, token_hash, expires_at) VALUES
+       ($1, 'password_reset', 'old', now() - interval '1 second'),
+       ($2, 'email_change', 'new', now() + interval '1 minute')`,
+    [old, present],
+  );
   t.match(await latchkey(['purge'], { DATABASE_URL }), { code: 0 });
-  for (const table of ['wanted_mails', 'mailed_resets', 'email_verifications'])
+  for (const table of ['wanted_mails', 'mailed_tokens'])
     t.strictSame(
       (await sql<{ user_id: string }>(DATABASE_URL, `SELECT user_id FROM ${table}`)).map(
         (row) => row.user_id,

@@ -261,7 +261,8 @@ function bodyOf(dice: Dice, operation: Operation, world: World, session: Session
   if (operation.operationId === 'confirmTotp') return { code: dice.pick(['123456', dice.word(6)]) };
   if (operation.operationId === 'requestPasswordReset')
     return { username: dice.pick(world.accounts).username };
-  if (operation.operationId === 'verifyEmail') return { verification_token: `lkv_${dice.word(43)}` };
+  if (['verifyEmail', 'changeEmail'].includes(operation.operationId))
+    return { verification_token: `lkv_${dice.word(43)}` };
   if (operation.operationId === 'takeMails') return { limit: 1 + dice.below(100) };
   if (operation.operationId === 'completeLogin') {
     const proof = dice.pick([{ code: '123456' }, { recovery_code: dice.word(24) }]);

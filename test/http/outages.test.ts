@@ -48,7 +48,6 @@ const NEEDS_NO_REDIS: readonly string[] = [
   'settleMail',
   // With the limits of these tests, which are off.
   'requestPasswordReset',
-  'verifyEmail',
 ];
 /** They write that tokens have ended before they tell the replicas, and their repeat tells them. */
 const WRITES_FIRST = [

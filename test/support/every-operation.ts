@@ -6,7 +6,7 @@ import { anAccount, bearer, claimsOf, createLimited, createLongLived, signUp } f
 import { aRegisteredService, basic } from './registered-service.ts';
 import { aFactor, firstStep } from './factors.ts';
 import { setUpApp } from './own-factors.ts';
-import { aReset, aVerification } from './resets.ts';
+import { aPendingAddress, aReset, aVerification } from './resets.ts';
 import { withFactorClaims } from './tokens.ts';
 
 /** A request that succeeds while the stores answer. */
@@ -95,7 +95,10 @@ async function aUser(target: TestApp, operation: string) {
     limitedForOrders: (await createLimited(target, access, ['orders:read'], { audience: 'orders' })).token,
     exchanged: await exchanged(target, access),
     reset: await aReset(target.databaseUrl, user.id),
-    verification: await aVerification(target.databaseUrl, user.id),
+    verification:
+      operation === 'changeEmail'
+        ? await aPendingAddress(target.databaseUrl, user.id, `new.${account.email}`)
+        : await aVerification(target.databaseUrl, user.id),
   };
   const app = operation === 'confirmTotp' ? await setUpApp(target, access) : null;
   const without = { ...made, code: app?.code(), loginToken: '', factorId: undefined };

@@ -1,4 +1,4 @@
-import type { MailKind } from '../../src/domain/mail-kinds.ts';
+import type { MailKind, NoticeEvent } from '../../src/domain/mail-kinds.ts';
 import type { TestApp } from './app.ts';
 import { managerOf } from './accounts.ts';
 import { call, type Pair } from './client.ts';
@@ -11,8 +11,12 @@ export interface Mail {
   kind: MailKind;
   email: string;
   verified: boolean;
+  /** A notice has an event instead. */
   token: string;
   expires_at: string;
+  event?: NoticeEvent;
+  at?: string;
+  locale: string | null;
   user: Pair['user'];
 }
 
@@ -21,12 +25,17 @@ export async function aMailer(target: TestApp, name = 'mailer') {
   const ask = managerOf(target, await aRegisteredService(target.databaseUrl, name, ['mails']));
   return {
     ask,
-    async take(limit?: number): Promise<Mail[]> {
-      const response = await ask('POST /api/users/mails', limit === undefined ? {} : { limit });
+    /** @param kinds those of a mailer that names none, by default. */
+    async take(limit?: number, kinds?: readonly MailKind[]): Promise<Mail[]> {
+      const response = await ask('POST /api/users/mails', {
+        ...(limit !== undefined && { limit }),
+        ...(kinds && { kinds }),
+      });
       if (response.statusCode !== 200) throw new Error(`no mails: ${response.body}`);
       return response.json<{ mails: Mail[] }>().mails;
     },
     settle: (id: number) => ask(`DELETE /api/users/mails/${id}`),
+    undeliverable: (email: string) => ask('POST /api/users/mails/undeliverable', { email }),
   };
 }
 

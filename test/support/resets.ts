@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import { canonicalAddress } from '../../src/domain/address.ts';
+import type { TokenKind } from '../../src/domain/mail-kinds.ts';
 import {
   hashOneTimeToken,
   newResetToken,
@@ -24,19 +26,30 @@ export async function aReset(databaseUrl: string, userId: number, ttl = 1800): P
 
 /** Does the work of a mailer. @returns the token. */
 export function aMailedReset(databaseUrl: string, userId: number): Promise<string> {
-  return mailed(databaseUrl, 'mailed_resets', userId, newResetToken(randomBytes));
+  return mailed(databaseUrl, 'password_reset', userId, newResetToken(randomBytes));
 }
 
 /** Does the work of a mailer. @returns the token. */
 export function aVerification(databaseUrl: string, userId: number): Promise<string> {
-  return mailed(databaseUrl, 'email_verifications', userId, newVerificationToken(randomBytes));
+  return mailed(databaseUrl, 'email_verification', userId, newVerificationToken(randomBytes));
 }
 
-async function mailed(databaseUrl: string, table: string, userId: number, token: string): Promise<string> {
+/** Makes the address pending, and does the work of a mailer. @returns the token. */
+export async function aPendingAddress(databaseUrl: string, userId: number, email: string): Promise<string> {
+  await sql(databaseUrl, 'UPDATE users SET pending_email = $1, pending_key = $2 WHERE id = $3', [
+    email,
+    canonicalAddress(email),
+    userId,
+  ]);
+  return mailed(databaseUrl, 'email_change', userId, newVerificationToken(randomBytes));
+}
+
+async function mailed(databaseUrl: string, kind: TokenKind, userId: number, token: string): Promise<string> {
   await sql(
     databaseUrl,
-    `INSERT INTO ${table} (user_id, token_hash, expires_at) VALUES ($1, $2, now() + interval '1 hour')`,
-    [userId, hashOneTimeToken(token)],
+    `INSERT INTO mailed_tokens (user_id, kind, token_hash, expires_at)
+     VALUES ($1, $2, $3, now() + interval '1 hour')`,
+    [userId, kind, hashOneTimeToken(token)],
   );
   return token;
 }

@@ -20,6 +20,7 @@ export const UNOBSERVED: Observe = {
   hashEnded: nothing,
   hashRejected: nothing,
   queueDropped: nothing,
+  mail: nothing,
   feedPublished: nothing,
   feedSnapshot: nothing,
   feedEnded: nothing,

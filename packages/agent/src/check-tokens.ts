@@ -81,9 +81,19 @@ export function makeCheckTokens({ verifier, audience, checked, failed }: Parts):
 
   async function introspection(token: string): Promise<object> {
     try {
-      const { claims, tokenType, roles } = await verifier.verify(token);
+      const verified = await verifier.verify(token);
       checked(null);
-      return { ...claims, active: true, token_type: 'Bearer', token_use: tokenType, roles };
+      const { claims, tokenType, roles } = verified;
+      const isProved = verified.tokenType !== 'service' && verified.emailVerified;
+      // As at Latchkey: what the claims say of the user may be older.
+      return {
+        ...claims,
+        active: true,
+        token_type: 'Bearer',
+        token_use: tokenType,
+        roles,
+        email_verified: isProved ? true : undefined,
+      };
     } catch (error) {
       if (!(error instanceof VerifierError)) throw error;
       checked(error);

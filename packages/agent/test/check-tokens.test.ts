@@ -70,6 +70,19 @@ test('an introspection shows what the token says of its login', async (t) => {
   t.match(await (await introspect('token=x')).json(), { active: true, ...claims });
 });
 
+test('an introspection shows whether the address is proved as the verifier says, whatever the claims', async (t) => {
+  for (const emailVerified of [true, false]) {
+    const claims = { sub: '7', email_verified: !emailVerified };
+    const user = { tokenType: 'access', userId: 7, sid: 11, roles: [], emailVerified, claims };
+    const { url, introspect } = await startChecks(t, user);
+    const said = (await (await introspect('token=x')).json()) as object;
+    t.strictSame('email_verified' in said && said.email_verified, emailVerified);
+    t.equal('email_verified' in said, emailVerified, 'absent if it is not');
+    const { headers } = await fetch(`${url}/verify`, { headers: bearer('x') });
+    t.notMatch([...headers.keys()].join(), /verified/, 'an older proxy would pass on what a client sends');
+  }
+});
+
 test('the scopes of the path reach the verifier, and nothing else of the request does', async (t) => {
   const asked: unknown[] = [];
   const limited = { tokenType: 'limited', userId: 7, sid: 12, scopes: ['a'], roles: ['editor'], claims: {} };

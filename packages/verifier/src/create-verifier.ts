@@ -2,7 +2,7 @@ import { SYSTEM_CLOCK, type VerifierClock } from './clock.ts';
 import { checkDemand, refuseUnproven, type Demand } from './demand.ts';
 import type { FeedMessage } from './feed-message.ts';
 import { followFeed } from './feed.ts';
-import { makeIntrospect } from './introspect.ts';
+import { makeIntrospect, type Present } from './introspect.ts';
 import { makeKeySet } from './key-set.ts';
 import { makeLatchkey } from './latchkey.ts';
 import { makeLongLivedTokens } from './long-lived-tokens.ts';
@@ -165,8 +165,8 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
     return whenStale === 'accept' && !isRefused;
   }
 
-  /** @returns the roles: Latchkey's last answer, or those in the token. */
-  async function askIfNeeded(token: string, verified: AnyToken): Promise<readonly string[]> {
+  /** @returns Latchkey's last answer, or what the token says. */
+  async function askIfNeeded(token: string, verified: AnyToken): Promise<Present | Pick<Present, 'roles'>> {
     const isTrusted = mayTrust(verified);
     if (!isTrusted && whenStale === 'refuse') {
       const isFirst = revocations.staleness() === Infinity;
@@ -176,9 +176,13 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
     }
     if (verified.tokenType === 'service') {
       const isStale = revocations.staleness() > maxStaleness;
-      return (isTrusted ? services.known(verified, isStale) : null) ?? services.ask(token, verified);
+      const known = isTrusted ? services.known(verified, isStale) : null;
+      return { roles: known ?? (await services.ask(token, verified)) };
     }
-    if (verified.tokenType === 'access') return isTrusted ? verified.roles : introspect(token, verified);
+    if (verified.tokenType === 'access') {
+      const { roles, emailVerified } = verified;
+      return isTrusted ? { roles, emailVerified } : introspect(token, verified);
+    }
     // Even with `accept`, ask at the first check: the token may have been revoked long ago.
     const known = isTrusted ? longLived.known(verified) : null;
     return known ?? longLived.ask(token, verified);
@@ -214,13 +218,13 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
       const needed = scope === undefined ? null : readScope(scope);
       const verified = await read(token, needed !== null);
       refuseRevoked(verified);
-      const roles = await askIfNeeded(token, verified);
+      const present = await askIfNeeded(token, verified);
       // It may have been revoked while Latchkey answered.
       refuseRevoked(verified);
       if (verified.tokenType === 'limited') refuseOutOfScope(verified, needed);
       refuseUnproven(verified, { acr, maxAge }, Math.floor(clock.now() / 1000) - clockTolerance);
       // Other types were refused.
-      return { ...verified, roles } as VerifiedToken<Accepted>;
+      return { ...verified, ...present } as VerifiedToken<Accepted>;
     },
     staleness: () => revocations.staleness(),
     cachedTokens: () => cache.size(),

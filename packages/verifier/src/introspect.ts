@@ -1,13 +1,16 @@
 import type { Latchkey } from './latchkey.ts';
-import { readRoles, type AnyToken } from './verified-token.ts';
+import { readEmailVerified, readRoles, type AnyToken, type UserToken } from './verified-token.ts';
 import { invalid, unavailable } from './verifier-error.ts';
+
+/** What Latchkey says of a token's user. Of a service only the roles count: it has no address. */
+export type Present = Pick<UserToken, 'roles' | 'emailVerified'>;
 
 /**
  * Asks Latchkey whether a token is good right now. Concurrent calls for the same token share one request.
- * @returns the present roles of the user or service.
+ * @returns the present state of the user or service.
  * @throws VerifierError `invalid_token`, `unavailable`
  */
-export type Introspect = (token: string, verified: AnyToken) => Promise<readonly string[]>;
+export type Introspect = (token: string, verified: AnyToken) => Promise<Present>;
 
 /**
  * @param changes how many changes of users and clients, and snapshots, are known so far: a request from before one does
@@ -28,9 +31,9 @@ export function makeIntrospect(
     // Neither a service's token nor the answer about one has a `sid`.
     const sid = 'sid' in claims ? claims.sid : undefined;
     const isOfToken = said.sid === sid && said.sub === claims.sub && said.token_use === tokenType;
-    const roles = readRoles(said.roles);
-    if (active !== true || !isOfToken || !roles)
+    const [roles, emailVerified] = [readRoles(said.roles), readEmailVerified(said.email_verified)];
+    if (active !== true || !isOfToken || !roles || emailVerified === null)
       throw unavailable('unexpected_answer', 'introspection returned a malformed answer');
-    return roles;
+    return { roles, emailVerified };
   };
 }

@@ -1,5 +1,5 @@
 import type { FeedMessage } from './feed-message.ts';
-import type { Introspect } from './introspect.ts';
+import type { Introspect, Present } from './introspect.ts';
 import type { Revocations } from './revocations.ts';
 import type { LimitedToken, UserToken } from './verified-token.ts';
 
@@ -12,17 +12,17 @@ import type { LimitedToken, UserToken } from './verified-token.ts';
 export interface LongLivedTokens {
   learn(message: FeedMessage): void;
   /**
-   * The roles of a token that was found good before, if neither a revocation nor a change of its user has arrived
-   * since; null otherwise.
+   * The user of a token that was found good before, if neither a revocation nor a change of its user has arrived since;
+   * null otherwise.
    */
-  known(verified: UserToken | LimitedToken): readonly string[] | null;
-  /** @returns the user's present roles. @throws VerifierError `invalid_token`, `unavailable` */
-  ask(token: string, verified: UserToken | LimitedToken): Promise<readonly string[]>;
+  known(verified: UserToken | LimitedToken): Present | null;
+  /** @returns the user's present state. @throws VerifierError `invalid_token`, `unavailable` */
+  ask(token: string, verified: UserToken | LimitedToken): Promise<Present>;
 }
 
 interface Answer {
   userId: number;
-  roles: readonly string[];
+  present: Present;
 }
 
 interface Parts {
@@ -83,17 +83,17 @@ export function makeLongLivedTokens({ introspect, revocations, size }: Parts): L
       const answer = good.get(sid);
       if (answer?.userId !== userId) return null;
       keep(sid, answer);
-      return answer.roles;
+      return answer.present;
     },
     async ask(token, verified) {
       const { sid, userId } = verified;
       const request = { userId, isOutdated: false };
       asking.add(request);
       try {
-        const roles = await introspect(token, verified);
+        const present = await introspect(token, verified);
         // The feed may have reported something newer than this answer.
-        if (!request.isOutdated && !revocations.includes(verified)) keep(sid, { userId, roles });
-        return roles;
+        if (!request.isOutdated && !revocations.includes(verified)) keep(sid, { userId, present });
+        return present;
       } finally {
         asking.delete(request);
       }

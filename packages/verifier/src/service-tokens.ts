@@ -51,7 +51,7 @@ export function makeServiceTokens({ introspect }: { introspect: Introspect }): S
     async ask(token, verified) {
       // A later list has other answers.
       const current = answers;
-      const roles = await introspect(token, verified);
+      const { roles } = await introspect(token, verified);
       current.set(verified.claims.jti, roles);
       const [oldest] = current.keys();
       if (current.size > SIZE && oldest !== undefined) current.delete(oldest);

@@ -20,6 +20,8 @@ export interface UserToken {
   tokenType: UsersType;
   /** The user's roles: those in an access token, or Latchkey's last answer. A long-lived token holds none. */
   roles: readonly string[];
+  /** Whether the user's e-mail address is proved, by the same source as the roles. */
+  emailVerified: boolean;
   /** The client that got the token: the one that exchanged it, otherwise `latchkey`. */
   clientId?: string;
   /** The service that acts for the user, if a service has exchanged the token (RFC 8693, section 4.1). */
@@ -39,6 +41,8 @@ export interface LimitedToken {
   scopes: readonly string[];
   /** The user's roles, as Latchkey last answered. */
   roles: readonly string[];
+  /** Whether the user's e-mail address is proved, as Latchkey last answered. */
+  emailVerified: boolean;
   claims: LimitedTokenClaims;
 }
 
@@ -79,6 +83,8 @@ export interface TokenClaims {
   readonly exp?: number;
   /** The user's roles when it was issued; absent if there were none, and on long-lived tokens. */
   readonly roles?: readonly string[];
+  /** Present if the user's e-mail address was proved when it was issued; absent on long-lived tokens. */
+  readonly email_verified?: boolean;
   readonly client_id?: string;
   readonly act?: Actor;
   /** When the session was opened, in seconds since 1970; absent on long-lived tokens, and on tokens of Latchkey 1.0. */
@@ -167,14 +173,15 @@ function readUserToken(payload: object, tokenType: UsersType): UserToken | null 
   if (!isId(userId) || !isId(sid) || typeof iat !== 'number') return null;
   // An access token without an expiry would outlive the entry of its revocation.
   if (tokenType === 'access' && typeof exp !== 'number') return null;
-  const roles = readRoles(claims.roles);
-  if (!roles || !isOptionalText(clientId) || !isOptionalActor(act)) return null;
+  const [roles, emailVerified] = [readRoles(claims.roles), readEmailVerified(claims.email_verified)];
+  if (!roles || emailVerified === null || !isOptionalText(clientId) || !isOptionalActor(act)) return null;
   if ((authTime !== undefined && !isId(authTime)) || !isOptionalText(acr) || !readRoles(amr)) return null;
   return {
     userId,
     sid,
     tokenType,
     roles,
+    emailVerified,
     ...(clientId !== undefined && { clientId }),
     ...(act !== undefined && { act }),
     claims: deepFreeze(claims as unknown as TokenClaims),
@@ -194,6 +201,7 @@ export function readLimitedToken(payload: object): LimitedToken | null {
     sid,
     scopes,
     roles: [],
+    emailVerified: false,
     claims: claims as unknown as LimitedTokenClaims,
   };
 }
@@ -202,6 +210,12 @@ export function readLimitedToken(payload: object): LimitedToken | null {
 export function readRoles(value: unknown): readonly string[] | null {
   if (value === undefined) return [];
   return Array.isArray(value) && value.every((role) => typeof role === 'string') ? value : null;
+}
+
+/** @returns false if it is absent, as from Latchkey 1.0; null if it is neither true nor false. */
+export function readEmailVerified(value: unknown): boolean | null {
+  if (value === undefined) return false;
+  return typeof value === 'boolean' ? value : null;
 }
 
 export function isId(value: unknown): value is number {

@@ -66,6 +66,27 @@ test('verifies locally, and refuses tokens that the feed names', async (t) => {
   t.equal(introspections(fake), 0);
 });
 
+test('says whether the address is proved: by an access token itself, else by what Latchkey answered', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const { verifier } = verifierOf(t, fake, { accept: ['access', 'llt', 'service'] });
+  await verifier.ready();
+  let isProved = true;
+  fake.introspect = (token) => ({ ...activeAnswer(token), ...(isProved && { email_verified: true }) });
+  const llt = await fake.sign(...longLived(12));
+  t.match(await verifier.verify(await fake.sign({ email_verified: true })), { emailVerified: true });
+  t.match(await verifier.verify(await fake.sign()), { emailVerified: false });
+  t.match(await verifier.verify(llt), { emailVerified: true });
+  t.notOk('emailVerified' in (await verifier.verify(await fake.sign(ofService('lkc_shop', 1)))));
+
+  isProved = false;
+  t.match(await verifier.verify(llt), { emailVerified: true }, 'from memory');
+  fake.publish('user_changed', { user: 7, version: 3 });
+  await until(async () => {
+    const verified = await verifier.verify(llt);
+    return verified.tokenType === 'llt' && !verified.emailVerified;
+  });
+});
+
 test('knows earlier revocations and deleted users at the start, from a snapshot of more than one part', async (t) => {
   const fake = await fakeLatchkey(t);
   fake.snapshots.size = 3;

@@ -9,10 +9,13 @@ const GOOD = { active: true, token_use: 'access', sub: '7', sid: 11 };
 const answering = (answer: unknown) =>
   makeIntrospect({ introspect: () => Promise.resolve(answer as Record<string, unknown>) }, () => 0);
 
-test('returns the roles of an active token', async (t) => {
-  t.strictSame(await answering({ ...GOOD, roles: ['editor'] })('token', TOKEN), ['editor']);
-  t.strictSame(await answering({ ...GOOD, roles: [] })('token', TOKEN), []);
-  t.strictSame(await answering(GOOD)('token', TOKEN), []);
+test('returns what an answer says of the user of an active token', async (t) => {
+  const presentOf = (said: object) => answering({ ...GOOD, ...said })('token', TOKEN);
+  t.strictSame(await presentOf({ roles: ['editor'] }), { roles: ['editor'], emailVerified: false });
+  t.strictSame(await presentOf({ roles: [] }), { roles: [], emailVerified: false });
+  t.strictSame(await presentOf({}), { roles: [], emailVerified: false });
+  for (const email_verified of [true, false])
+    t.strictSame(await presentOf({ email_verified }), { roles: [], emailVerified: email_verified });
 });
 
 test('refuses an inactive token', async (t) => {
@@ -29,6 +32,8 @@ test('an answer of another shape, or about another token, is unavailable', async
     { ...GOOD, roles: 'editor' },
     { ...GOOD, roles: [7] },
     { ...GOOD, roles: null },
+    { ...GOOD, email_verified: 'true' },
+    { ...GOOD, email_verified: null },
   ];
   for (const answer of answers)
     await t.rejects(answering(answer)('token', TOKEN), { code: 'unavailable' }, JSON.stringify(answer));
@@ -43,7 +48,7 @@ test('returns the roles of a service, which has no sid', async (t) => {
     client_id: 'lkc_shop',
     roles: ['billing'],
   };
-  t.strictSame(await answering(good)('token', token), ['billing']);
+  t.match(await answering(good)('token', token), { roles: ['billing'] });
   for (const wrong of [{ sid: 11 }, { sub: 'lkc_x' }, { token_use: 'access' }])
     await t.rejects(answering({ ...good, ...wrong })('token', token), { code: 'unavailable' });
 });

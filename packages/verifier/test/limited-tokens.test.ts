@@ -36,7 +36,7 @@ async function aWorld<Accepted extends TokenType>(t: Test, accept?: readonly Acc
   };
   const sign = (changes: object = {}, header: object = {}) =>
     fake.sign({ ...claims, ...changes }, { typ: 'limited+jwt', ...header });
-  const said = { active: true, sid: 12, sub: '7', token_use: 'limited', roles: ['editor'] };
+  const said = { active: true, sid: 12, sub: '7', token_use: 'limited', roles: ['editor'], email_verified: true };
   fake.introspect = () => said;
   return { fake, verifier, sign, said, heard };
 }
@@ -51,6 +51,7 @@ test('a limited token passes only where scopes are named and it has all of them'
     sid: 12,
     scopes: ['orders:read', 'billing'],
     roles: ['editor'],
+    emailVerified: true,
     claims: { aud: 'latchkey#limited', scope: 'orders:read billing' },
   });
   t.ok(Object.isFrozen(verified.claims));
@@ -173,12 +174,11 @@ test('it is asked about once, and the feed tells of its end', async (t) => {
   await t.rejects(verifier.verify(token, { scope: 'orders:write' }), { code: 'invalid_token' });
 });
 
-test('the roles are the user’s, whatever the scopes', async (t) => {
+test('roles and address are the user’s, whatever the token says', async (t) => {
   const { fake, verifier, sign, said } = await aWorld(t);
-  fake.introspect = () => ({ ...said, roles: [] });
-  t.match(await verifier.verify(await sign({ scope: 'admin', roles: ['admin'] }), { scope: 'admin' }), {
-    roles: [],
-  });
+  fake.introspect = () => ({ ...said, roles: [], email_verified: undefined });
+  const token = await sign({ scope: 'admin', roles: ['admin'], email_verified: true });
+  t.match(await verifier.verify(token, { scope: 'admin' }), { roles: [], emailVerified: false });
 });
 
 test('a client without the right is a mistake in the configuration, and no refused token', async (t) => {

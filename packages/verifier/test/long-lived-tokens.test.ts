@@ -1,10 +1,13 @@
 import { test } from 'tap';
 import type { FeedMessage } from '../src/feed-message.ts';
+import type { Present } from '../src/introspect.ts';
 import { makeLongLivedTokens } from '../src/long-lived-tokens.ts';
 import type { VerifiedToken } from '../src/verified-token.ts';
 import { deferred } from '../../../test/support/deferred.ts';
 
 const aToken = (sid: number, userId = 7) => ({ sid, userId, tokenType: 'llt' }) as VerifiedToken;
+const EDITOR = { roles: ['editor'], emailVerified: true };
+const NOBODY = { roles: [], emailVerified: false };
 const lists = { tokens: [], users: [], statuses: [] };
 const snapshot: FeedMessage = { type: 'snapshot', ...lists, isLast: true, remember: 905 };
 const changed = (userId: number): FeedMessage => ({
@@ -14,7 +17,7 @@ const changed = (userId: number): FeedMessage => ({
 
 function tokens(size = 100) {
   const revoked = new Set<number>();
-  const world = { answer: (): Promise<string[]> => Promise.resolve(['editor']), revoked };
+  const world = { answer: (): Promise<Present> => Promise.resolve(EDITOR), revoked };
   const longLived = makeLongLivedTokens({
     introspect: () => world.answer(),
     revocations: { includes: ({ sid }) => revoked.has(sid) },
@@ -30,8 +33,8 @@ function tokens(size = 100) {
 test('is cached once it was valid, for its user', async (t) => {
   const { longLived } = tokens();
   t.equal(longLived.known(aToken(11)), null);
-  t.strictSame(await longLived.ask('token', aToken(11)), ['editor']);
-  t.strictSame(longLived.known(aToken(11)), ['editor']);
+  t.strictSame(await longLived.ask('token', aToken(11)), EDITOR);
+  t.strictSame(longLived.known(aToken(11)), EDITOR);
   t.notOk(longLived.known(aToken(11, 8)));
   t.notOk(longLived.known(aToken(12)));
 });
@@ -64,11 +67,11 @@ test('is forgotten when the feed names it or its user, or completes a snapshot',
 test('an answer is not cached if the feed names the token or its user meanwhile', async (t) => {
   for (const message of [{ type: 'revoked', token: 11 }, changed(7), snapshot] satisfies FeedMessage[]) {
     const { longLived, learn, world } = tokens();
-    const answer = deferred<string[]>();
+    const answer = deferred<Present>();
     world.answer = () => answer.promise;
     const asking = longLived.ask('token', aToken(11));
     learn(message);
-    answer.resolve([]);
+    answer.resolve(NOBODY);
     await asking;
     t.notOk(longLived.known(aToken(11)), message.type);
   }
@@ -76,13 +79,13 @@ test('an answer is not cached if the feed names the token or its user meanwhile'
 
 test('an answer is cached if the feed names other tokens and users meanwhile', async (t) => {
   const { longLived, learn, world } = tokens();
-  const answer = deferred<string[]>();
+  const answer = deferred<Present>();
   world.answer = () => answer.promise;
   const asking = longLived.ask('token', aToken(11));
   learn({ type: 'revoked', token: 12 });
   learn(changed(8));
   learn({ ...snapshot, isLast: false });
-  answer.resolve([]);
+  answer.resolve(NOBODY);
   await asking;
   t.ok(longLived.known(aToken(11)));
 });
@@ -93,10 +96,10 @@ test('is asked about again, with every token of its user, once the user has chan
   learn(changed(7));
   t.equal(longLived.known(aToken(11)), null);
   t.equal(longLived.known(aToken(12)), null);
-  t.strictSame(longLived.known(aToken(13, 8)), ['editor'], 'not of other users');
-  world.answer = () => Promise.resolve([]);
-  t.strictSame(await longLived.ask('token', aToken(11)), []);
-  t.strictSame(longLived.known(aToken(11)), []);
+  t.strictSame(longLived.known(aToken(13, 8)), EDITOR, 'not of other users');
+  world.answer = () => Promise.resolve(NOBODY);
+  t.strictSame(await longLived.ask('token', aToken(11)), NOBODY);
+  t.strictSame(longLived.known(aToken(11)), NOBODY);
 });
 
 test('a request that failed is not waited for', async (t) => {
@@ -104,7 +107,7 @@ test('a request that failed is not waited for', async (t) => {
   world.answer = () => Promise.reject(new Error('no'));
   await t.rejects(longLived.ask('token', aToken(11)));
   learn(changed(7));
-  world.answer = () => Promise.resolve([]);
+  world.answer = () => Promise.resolve(NOBODY);
   await longLived.ask('token', aToken(11));
   t.ok(longLived.known(aToken(11)));
 });

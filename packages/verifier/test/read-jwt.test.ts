@@ -127,12 +127,13 @@ test('a refusal says what was expected and found, where that is harmless', async
 
 test('takes a token that was exchanged for the audience of this service, and no other', async (t) => {
   const { fake, readJwt } = await reading(t, { audience: 'orders' });
-  const exchanged = { aud: 'orders', client_id: 'lkc_shop', act: { sub: 'lkc_shop' }, roles: ['admin'] };
+  const exchanged = { aud: 'orders', client_id: 'lkc_shop', act: { sub: 'lkc_shop' }, roles: ['admin'], email_verified: true };
   t.match(await readJwt(await fake.sign(exchanged)), {
     userId: 7,
     sid: 11,
     tokenType: 'access',
     roles: ['admin'],
+    emailVerified: true,
     clientId: 'lkc_shop',
     act: { sub: 'lkc_shop' },
     claims: { aud: 'orders' },

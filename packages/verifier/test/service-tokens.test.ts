@@ -11,7 +11,7 @@ function tokens() {
   const services = makeServiceTokens({
     introspect: () => {
       world.asked++;
-      return world.answer();
+      return world.answer().then((roles) => ({ roles, emailVerified: false }));
     },
   });
   const list = (versions: Record<string, number>) => {

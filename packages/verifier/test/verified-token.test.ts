@@ -61,10 +61,14 @@ test('reads the claims of a service’s token, which has no user and no session'
 });
 
 test('reads the claims', (t) => {
-  const token = { userId: 7, sid: 11, tokenType: 'access', roles: [], claims: CLAIMS };
+  const token = { userId: 7, sid: 11, tokenType: 'access', roles: [], emailVerified: false, claims: CLAIMS };
   t.strictSame(readToken(CLAIMS, 'access'), token);
   const withRoles = { ...CLAIMS, roles: ['editor', 'billing:read'] };
   t.strictSame(readToken(withRoles, 'access'), { ...token, roles: withRoles.roles, claims: withRoles });
+  for (const email_verified of [true, false]) {
+    const claims = { ...CLAIMS, email_verified };
+    t.strictSame(readToken(claims, 'access'), { ...token, emailVerified: email_verified, claims });
+  }
   const exchanged = { ...CLAIMS, client_id: 'shop', act: { sub: 'shop' } };
   t.strictSame(readToken(exchanged, 'access'), {
     ...token,
@@ -96,6 +100,9 @@ test('refuses tokens that do not have Latchkey’s shape', (t) => {
     { roles: 'editor' },
     { roles: [7] },
     { roles: null },
+    { email_verified: 'true' },
+    { email_verified: 1 },
+    { email_verified: null },
     { client_id: 7 },
     { client_id: null },
     { act: 'orders' },

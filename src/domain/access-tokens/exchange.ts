@@ -85,8 +85,9 @@ export function makeExchange(ports: ExchangePorts) {
       aud: audience,
       client_id: serviceId ?? CLIENT_ID,
       ...(serviceId !== null && { act: { sub: serviceId } }),
-      // The present ones: a role that was taken away since the subject token was issued is not passed on.
+      // The present state: what was taken away since the subject token was issued is not passed on.
       roles: user.roles,
+      ...(user.emailVerified && { email_verified: true as const }),
       ...proofClaims(subject),
     };
   }

@@ -161,7 +161,7 @@ export const EVENTS = {
   ),
   'user.changed': define(
     ['info', 'success', 'user'],
-    'A user changed its name, username or e-mail address.',
+    'A user changed its name, username or e-mail address, or withdrew a pending address.',
     {
       ...USER,
       ...BY,
@@ -243,18 +243,40 @@ export const EVENTS = {
   ),
   'mail.taken': define(
     ['info', 'success', 'service'],
-    'A mailer took a mail, with a token that acts for the account.',
+    'A mailer took a mail. Unless it is a notice, it has a token that acts for the account.',
     { ...USER, ...BY_SERVICE, kind: OneOf('What the mail is for', MAIL_KINDS) },
   ),
   'email.verified': define(
     ['info', 'success', 'presenter'],
-    'A verification token was redeemed: the address of the account is verified.',
+    'A token that was mailed was redeemed, also to reset the password: the address of the account is verified.',
     USER,
+  ),
+  'email.change_requested': define(
+    ['info', 'success', 'user'],
+    'With EMAIL_VERIFICATION, a user asked for another e-mail address, which is pending until it is proved.',
+    { ...USER, ...BY },
+  ),
+  'email.changed': define(
+    ['warn', 'success', 'user'],
+    'A user proved the pending address, which is the one of the account from then on.',
+    { ...USER, ...BY },
   ),
   'email.verification_failed': failedGuess(
     'presenter',
-    'A verification token was unknown, used, replaced, voided or expired.',
-    {},
+    'A verification token was unknown, voided, expired, or of another account, or its address was taken meanwhile.',
+    { userId: Type.Optional(USER.userId), by: Type.Optional(BY.by) },
+  ),
+  'email.undeliverable': define(
+    ['warn', 'success', 'service'],
+    'A mailer reported that an address of the account cannot be reached.',
+    {
+      ...USER,
+      ...BY_SERVICE,
+      address: OneOf(
+        'The one in force, to which only proofs go from now on, or a pending one, which was withdrawn',
+        ['in_force', 'pending'],
+      ),
+    },
   ),
   'limit.reached': define(
     ['warn', 'refused', 'presenter'],

@@ -111,7 +111,7 @@ export function makeOwnFactors(ports: OwnFactorsPorts) {
 
     /**
      * Sets a TOTP up, in place of one that was not confirmed. It counts for nothing until it is confirmed.
-     * @throws AuthError also `factors_disabled`
+     * @throws AuthError also `factors_disabled`, `email_not_verified` (EMAIL_VERIFICATION is set)
      */
     async setUpTotp(caller: Caller, request: FactorChangeRequest): Promise<NewTotp> {
       const key = proven(caller);
@@ -128,7 +128,7 @@ export function makeOwnFactors(ports: OwnFactorsPorts) {
      * @returns recovery codes, to be shown once, with the account's first factor; else null.
      * @param text the code, as the user has typed it.
      * @throws AuthError also `invalid_second_factor`, if there is nothing to confirm too; `validation_failed` for what is no
-     * code, which counts as no try
+     * code, which counts as no try; `email_not_verified`
      */
     async confirmTotp(
       caller: Caller,

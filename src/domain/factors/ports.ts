@@ -79,7 +79,7 @@ export interface FactorStore {
    * Sets a TOTP up for the caller's session, in place of one that was not confirmed.
    * @param passwordVersion of the password that the caller has proved to know.
    * @throws AuthError `invalid_token` as `lockCaller`, `login_too_old`, `invalid_credentials` (the password was changed
-   * meanwhile)
+   * meanwhile), `email_not_verified` (with EMAIL_VERIFICATION)
    */
   setUp(
     caller: FactorCaller,
@@ -94,7 +94,7 @@ export interface FactorStore {
    * recovery codes.
    * @returns whether the recovery codes were stored, since it is the account's first factor; null if it is no longer
    * there, or was confirmed already.
-   * @throws AuthError `invalid_token`, `login_too_old`
+   * @throws AuthError `invalid_token`, `login_too_old`, `email_not_verified`
    */
   confirm(
     caller: FactorCaller,
@@ -104,7 +104,7 @@ export interface FactorStore {
   /**
    * Replaces the recovery codes.
    * @returns false if the account has no factor.
-   * @throws AuthError as `setUp`
+   * @throws AuthError as `setUp`, but for `email_not_verified`
    */
   replaceCodes(
     caller: FactorCaller,
@@ -114,7 +114,7 @@ export interface FactorStore {
   /**
    * Removes a confirmed factor. With the last one the recovery codes go, and no device is known by it any more.
    * @returns false if the account has no such factor.
-   * @throws AuthError as `setUp`
+   * @throws AuthError as `replaceCodes`
    */
   remove(caller: FactorCaller, factor: { id: number; passwordVersion: number }): Promise<boolean>;
 

@@ -20,6 +20,7 @@ export const COUNTED_BY = {
   network: 'network',
   signup_network: 'network',
   reset_network: 'network',
+  reset_account: 'account',
   llt_network: 'network',
   llt_budget: 'account',
   profile_budget: 'account',

@@ -5,6 +5,7 @@ import { fieldError, parseLoginName, parseTry, type LoginName } from '../identif
 import type { BoundedQueue, BoundedQueues } from '../limits/bounded.ts';
 import type { Budget } from '../limits/budget.ts';
 import type { Turn } from '../passwords/bulkhead.ts';
+import { deviceOf, type GuessOrigin } from '../passwords/guessing-limits.ts';
 import { makeFifo, makeRoundRobin } from '../limits/fair-queue.ts';
 import type { MailStore } from './wanted-mail.ts';
 
@@ -23,6 +24,7 @@ const NAME_MAX_LENGTH = 254;
 interface ResetRequest {
   name: LoginName;
   turn: Turn;
+  origin: GuessOrigin;
   /** By Clock.monotonic. */
   since: number;
 }
@@ -30,14 +32,13 @@ interface ResetRequest {
 /** Who asks. */
 export interface ResetAsker {
   turn: Turn;
-  /** The /24 or /48 whose requests are counted together; null if they are not counted. */
-  network: string | null;
+  origin: GuessOrigin;
   from: Sourced;
 }
 
 interface ResetRequestPorts {
   mails: Pick<MailStore, 'check' | 'wantReset'>;
-  /** RATE_LIMIT_NETWORK, for requests of a network. */
+  /** RATE_LIMIT_NETWORK, for requests of a network, and RATE_LIMIT_ACCOUNT, for those with a token of a user. */
   budget: Budget;
   boundedQueue: BoundedQueues;
   clock: Pick<Clock, 'monotonic'>;
@@ -50,12 +51,13 @@ export type ResetRequests = ReturnType<typeof makeResetRequests>;
  * looked up, and the look-up runs in a task of its own, so that not even the load of the replica follows a request.
  *
  * Look-ups take turns by network and address, and the network with most requests gives way in a full queue, so that no
- * network keeps the others' out.
+ * network keeps the others' out. Only a look-up knows whether the account knows the device that asks, for which it has
+ * mails apart from those of strangers.
  */
 export function makeResetRequests({ mails, budget, boundedQueue, clock }: ResetRequestPorts) {
   /**
-   * By network and the name's canonical form: how fast a queue of one name empties would tell of its account, and a
-   * stranger's request must not take the place of the owner's.
+   * By network, caller and the name's canonical form: how fast a queue of one name empties would tell of its account, and
+   * a stranger's request must not take the place of the owner's, also behind one address.
    */
   const waiting: BoundedQueue<string, ResetRequest> = boundedQueue({
     queue: 'reset_requests',
@@ -90,13 +92,16 @@ export function makeResetRequests({ mails, budget, boundedQueue, clock }: ResetR
      * Takes the name of any text that a login takes. A killed replica forgets it.
      * @throws AuthError `validation_failed`, `rate_limited`, `overloaded`, `unavailable`
      */
-    add: async (username: string, { turn, network, from }: ResetAsker): Promise<void> => {
+    add: async (username: string, { turn, origin, from }: ResetAsker): Promise<void> => {
       const tried = parseTry(username, NAME_MAX_LENGTH);
       if (!tried.ok) throw new AuthError('validation_failed', { errors: [fieldError('/username', tried)] });
-      await budget({ network }, from, async () => {
+      // Of the user and not of the session, since a user can open sessions anew. Colleagues behind one address do not use
+      // up each other's.
+      const holder = origin.token ? { userId: origin.token.userId } : { network: origin.network };
+      await budget(holder, from, async () => {
         await mails.check();
         const name = parseLoginName(username);
-        const request = name && { name, turn, since: clock.monotonic() };
+        const request = name && { name, turn, origin, since: clock.monotonic() };
         // A full queue refuses a name that waits, and one that no account can have, as it does all others.
         const hasRoom =
           request && !waiting.get(keyOf(request))
@@ -118,7 +123,7 @@ export function makeResetRequests({ mails, budget, boundedQueue, clock }: ResetR
         if (!request) return;
         waiting.delete(keyOf(request));
         try {
-          await mails.wantReset(request.name);
+          await mails.wantReset(request.name, (account) => deviceOf(account, request.origin) !== null);
         } catch (error) {
           // At the end of its line: neither a bug nor a locked row of one name may hold up the others. Its network may
           // have asked for the name again meanwhile.
@@ -133,6 +138,6 @@ export function makeResetRequests({ mails, budget, boundedQueue, clock }: ResetR
   };
 }
 
-function keyOf({ name, turn: [network] }: ResetRequest): string {
-  return JSON.stringify([network, name]);
+function keyOf({ name, turn: [network], origin: { fingerprints, token } }: ResetRequest): string {
+  return JSON.stringify([network, fingerprints[0], token?.tokenId, name]);
 }

@@ -1,4 +1,5 @@
 import type { AuditEvent } from '../audit/event.ts';
+import type { MailKind } from '../mail-kinds.ts';
 import type { TokenRefusal } from '../refusal-reasons.ts';
 import type {
   AssertionOutcome,
@@ -7,6 +8,7 @@ import type {
   FeedSnapshotReason,
   HashRejection,
   IntrospectionOutcome,
+  MailOutcome,
   Queue,
   ReadThroughOutcome,
   RefreshOutcome,
@@ -41,6 +43,9 @@ export interface Observe {
   hashBegan(waited: number): void;
   hashEnded(seconds: number): void;
   hashRejected(reason: HashRejection): void;
+
+  /** A mail may be taken several times. */
+  mail(kind: MailKind, outcome: MailOutcome): void;
 
   /** Something that waited, or came to wait, was dropped. */
   queueDropped(queue: Queue): void;

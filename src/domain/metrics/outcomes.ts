@@ -74,6 +74,10 @@ export type ReadThroughOutcome = (typeof READ_THROUGH_OUTCOMES)[number];
 export const HASH_REJECTIONS = ['full', 'wait', 'timeout', 'dropped'] as const;
 export type HashRejection = (typeof HASH_REJECTIONS)[number];
 
+/** What becomes of a wanted mail: a mailer took it, handed it over or could not deliver it; or none did in time. */
+export const MAIL_OUTCOMES = ['taken', 'settled', 'undeliverable', 'dropped'] as const;
+export type MailOutcome = (typeof MAIL_OUTCOMES)[number];
+
 /**
  * What waits on a replica for a store: tokens to revoke, and the marks of those that were; rotations and uses to write;
  * requests for a reset; and stolen sessions to end.

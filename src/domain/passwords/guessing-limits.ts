@@ -22,14 +22,20 @@ export interface GuessOrigin {
   network: string | null;
 }
 
+/** An account, and the fingerprints that have logged in to it. */
+export interface KnownAccount {
+  userId: number;
+  knownCallers: readonly string[];
+}
+
 export interface Guess {
   /**
    * The canonical name as presented: username and e-mail address of an account each have their own allowance. null for
    * a guess at no name, which counts for its network only.
    */
   name: string | null;
-  /** The account of that name, and the fingerprints that have logged in to it; null if there is none. */
-  account: { userId: number; knownCallers: readonly string[] } | null;
+  /** The account of that name; null if there is none. */
+  account: KnownAccount | null;
   origin: GuessOrigin;
   from: Sourced;
   /** What a wrong one leaves in the audit trail. */
@@ -107,7 +113,7 @@ export type LimitGuess = ReturnType<typeof makeGuessingLimits>;
  * long-lived tokens without it, so all of an account's count as one device.
  */
 export function deviceOf(
-  { userId, knownCallers }: NonNullable<Guess['account']>,
+  { userId, knownCallers }: KnownAccount,
   { token, fingerprints }: Pick<GuessOrigin, 'token' | 'fingerprints'>,
 ): string | null {
   if (token?.userId === userId)
@@ -117,4 +123,16 @@ export function deviceOf(
     (fingerprint) => fingerprint !== '' && knownCallers.includes(fingerprint),
   );
   return isKnown && newest !== undefined ? `${userId} client ${newest}` : null;
+}
+
+/**
+ * Whether a login is from a device that is new to an account which knows others. A caller without a fingerprint is new
+ * too: whoever hides behind a forwarded address must not log in unseen. A long-lived token tells nothing of a device.
+ */
+export function isNewDevice(
+  account: KnownAccount,
+  { token, fingerprints }: Pick<GuessOrigin, 'token' | 'fingerprints'>,
+): boolean {
+  const ofSession = token?.type === 'refresh' ? token : null;
+  return account.knownCallers.length > 0 && deviceOf(account, { token: ofSession, fingerprints }) === null;
 }

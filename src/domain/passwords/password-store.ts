@@ -1,6 +1,7 @@
 import type { AccountKey } from '../identifiers.ts';
 import type { CallerKey } from '../principal.ts';
 import type { TokenRecord } from '../tokens/token-record.ts';
+import type { User } from '../user.ts';
 
 /** A new password, and the tokens that end with its commit. */
 export interface PasswordChange {
@@ -41,14 +42,20 @@ export interface PasswordStore {
   findReset(tokenHash: Uint8Array): Promise<ResetAccount | null>;
 
   /**
-   * Uses a reset token up: replaces the password, and ends all the user's tokens with the reason `password`. Never
-   * enables an account.
-   * @returns what ended, as `TokenStore.revokeAll`; null as `findReset`, at the moment of the commit.
+   * Uses a reset token up: replaces the password, and ends all the user's tokens with the reason `password`. One that was
+   * mailed proves the address. Never enables an account.
+   * @returns what ended, as `TokenStore.revokeAll`, and the user if the address counted as unproved before; null as
+   * `findReset`, at the moment of the commit.
    */
   redeem(
     tokenHash: Uint8Array,
     change: PasswordChange,
-  ): Promise<{ userId: number; ended: TokenRecord[]; before: number | null } | null>;
+  ): Promise<{
+    userId: number;
+    proved: User | null;
+    ended: TokenRecord[];
+    before: number | null;
+  } | null>;
 }
 
 /** A new reset token's account and end. */

@@ -125,13 +125,13 @@ async function findAccount(
 
 async function openProven(
   ports: CompleteLoginPorts,
-  { device, caller, from }: CompleteLoginRequest,
+  { device, caller, origin, from }: CompleteLoginRequest,
   { password, factor }: { password: PasswordProof; factor: FactorProof | null },
   account: SecondStepAccount,
 ): Promise<SessionGrant> {
   if (!factor) throw new AuthError('invalid_second_factor');
   const opened = await ports
-    .openSession({ password, factor, device, caller, from })
+    .openSession({ password, factor, device, caller, origin, from })
     .catch((error: unknown) => {
       // The password was changed since the account was read.
       if (error instanceof AuthError && error.code === 'invalid_credentials') return null;

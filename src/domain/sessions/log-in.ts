@@ -79,9 +79,9 @@ async function openOrAsk(
   device: string,
 ): Promise<SessionGrant | SecondStepNeeded> {
   const password = { userId: user.id, passwordVersion, enabledAt };
-  const { caller, from } = request;
+  const { caller, origin, from } = request;
   const opened = await ports
-    .openSession({ password, factor: null, device, caller, from })
+    .openSession({ password, factor: null, device, caller, origin, from })
     .catch((error: unknown) => {
       const code = error instanceof AuthError ? error.code : null;
       // The password was changed since it was checked.

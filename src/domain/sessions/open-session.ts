@@ -3,6 +3,7 @@ import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { ignoreOutage } from '../errors.ts';
 import type { PasswordProof } from '../factors/login-token.ts';
+import { isNewDevice, type GuessOrigin } from '../passwords/guessing-limits.ts';
 import type { FactorProof, RevocationStore, TokenStore } from '../tokens/ports.ts';
 import { putCreated } from '../tokens/put-created.ts';
 import type { Lifetimes } from '../tokens/claims.ts';
@@ -28,6 +29,8 @@ interface ProvenLogin {
   device: string;
   /** Keyed hash of address and User-Agent. */
   caller: string;
+  /** The same under every secret, and the token that the device had before. */
+  origin: Pick<GuessOrigin, 'fingerprints' | 'token'>;
   from: Sourced;
 }
 
@@ -40,7 +43,7 @@ export function makeOpenSession(ports: OpenSessionPorts) {
    * @throws AuthError `unavailable`, and those of `TokenStore.addSession`
    */
   return async function openSession(login: ProvenLogin): Promise<SessionGrant | null> {
-    const { device, caller, from, factor } = login;
+    const { device, caller, origin, from, factor } = login;
     const { userId, passwordVersion, enabledAt } = login.password;
     // Fails here if the fast store is down, before anything is written.
     const generation = await tokenStates.preparePut(userId);
@@ -53,6 +56,7 @@ export function makeOpenSession(ports: OpenSessionPorts) {
       passwordVersion,
       enabledAt,
       proof: factor,
+      isNewTo: (knownCallers: readonly string[]) => isNewDevice({ userId, knownCallers }, origin),
     };
     const added = await tokens.addSession(userId, { name: device, createdAt, state }, conditions);
     if (!added) return null;

@@ -77,7 +77,16 @@ export function makeSignUp(ports: SignUpPorts) {
       { name: device, createdAt, state },
     );
 
-    const user: User = { id: userId, username, name, createdAt, disabled: false, roles: [], version: 0 };
+    const user: User = {
+      id: userId,
+      username,
+      name,
+      createdAt,
+      disabled: false,
+      emailVerified: false,
+      roles: [],
+      version: 0,
+    };
     await putCreated(
       tokenStates,
       // Stryker disable next-line StringLiteral: the fast store keeps no type

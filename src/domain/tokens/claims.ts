@@ -2,6 +2,7 @@ import { LIMITED } from '../audience.ts';
 import { hasPassed } from '../clock.ts';
 import type { LoginProof, ServiceBearer, TokenIdentity, TokenKey } from '../principal.ts';
 import { scopesIn } from '../scopes.ts';
+import type { User } from '../user.ts';
 import type { TokenLimits } from './token-record.ts';
 
 /**
@@ -62,9 +63,9 @@ export function sessionEnd(createdAt: number, lifetimes: Lifetimes): number {
 
 /**
  * The claims of our tokens (RFC 7519; `iss` and `aud` are added by the signer). `sid` is the token record's id, `gen`
- * the generation of the pair, absent on LLTs. They hold no personal data. `roles` are those of the time of issue;
- * absent if there are none, on refresh tokens, and on LLTs and limited tokens. The last three say how the session was
- * opened; a refresh token holds `amr` alone, and LLTs and limited tokens hold none.
+ * the generation of the pair, absent on LLTs. They hold no personal data. `roles` and `email_verified` are as of the time
+ * of issue; absent if there are none, on refresh tokens, and on LLTs and limited tokens. The last three say how the session
+ * was opened; a refresh token holds `amr` alone, and LLTs and limited tokens hold none.
  */
 export interface Claims {
   sub: string;
@@ -76,6 +77,8 @@ export interface Claims {
   /** Seconds since 1970; absent on LLTs that do not expire. */
   exp?: number;
   roles?: readonly string[];
+  /** Present if the user's e-mail address is proved. */
+  email_verified?: true;
   /** Seconds since 1970; absent on tokens of 1.0.0. */
   auth_time?: number;
   /** Present if the session was opened with a second factor, as is `amr`. */
@@ -151,13 +154,13 @@ export interface ServiceClaims {
 
 /**
  * The claims of both tokens of a pair. Its session and its generation determine them, so that a pair that is issued
- * again has the same claims, except the roles.
+ * again has the same claims, except what they say of the user.
  */
 export function pairClaims(
   { userId, tokenId, generation, withFactor }: TokenIdentity & Pick<LoginProof, 'withFactor'>,
   createdAt: number,
   lifetimes: Lifetimes,
-  roles: readonly string[],
+  { roles, emailVerified }: Pick<User, 'roles' | 'emailVerified'>,
 ): { access: Claims; refresh: Claims } {
   const iat = Math.floor(generation / 1_000_000);
   const end = Math.floor(sessionEnd(createdAt, lifetimes) / 1000);
@@ -183,6 +186,7 @@ export function pairClaims(
     exp: Math.min(iat + lifetimes.refreshToken, end),
   };
   if (roles.length > 0) access.roles = roles;
+  if (emailVerified) access.email_verified = true;
   if (withFactor) {
     access.acr = ACR_MFA;
     access.amr = AMR_MFA;

@@ -90,6 +90,8 @@ export interface SessionConditions {
   enabledAt: number;
   /** Which an account with a second factor needs; null if the password alone was checked. */
   proof: FactorProof | null;
+  /** Whether the device is new to an account with these known callers, which a notice tells of. */
+  isNewTo: (knownCallers: readonly string[]) => boolean;
 }
 
 /**

@@ -7,15 +7,20 @@ import type { User } from '../user.ts';
 
 /** An account, as operators and services see it: without e-mail address and password. */
 export interface Account extends User {
-  emailVerified: boolean;
   /** The id that another system gave the user. */
   externalId: string | null;
+  /** False after a mailer has reported that the address cannot be reached. */
+  emailDeliverable: boolean;
 }
 
 /** An account's address, as its owner gave it. */
 export interface Address {
   email: string;
   verified: boolean;
+  /** What takes its place once it is proved; null for none. */
+  pending: string | null;
+  /** False after a mailer has reported that it cannot deliver to it. */
+  deliverable: boolean;
 }
 
 /** What is absent stays. */
@@ -49,11 +54,12 @@ export interface ChangedAccount {
   before: number;
 }
 
-/** For how long a deleted account's names stay reserved, in milliseconds, and their keyed hashes. */
+/** For how long the names of a deleted account, and an address that one has left, stay reserved, and their keyed hashes. */
 export interface Reservation {
+  /** Milliseconds. */
   grace: number;
   /** By the newest secret. */
-  hashes: (names: { username: string; email: string }) => string[];
+  hashes: (names: { username?: string; email: string }) => string[];
 }
 
 /** What is left out does not count. */
@@ -88,7 +94,8 @@ export interface AccountStore {
   /**
    * Changes an account in one commit. Disabling ends all its tokens with the reason `admin`, in the same commit; that
    * and a new e-mail address void its reset token. A new e-mail address is not verified, unless the change says so. To
-   * mark the present one as verified, the change names it, code point by code point.
+   * mark the present one as verified, the change names it, code point by code point. A verified address that is left is
+   * reserved for the account, and naming any withdraws a pending one.
    * @param at milliseconds since 1970.
    * @returns null if there is none.
    * @throws AuthError `username_taken` (also by a lookalike), `email_taken`, `external_id_taken`, `validation_failed`

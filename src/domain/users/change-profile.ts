@@ -1,5 +1,6 @@
 import type { Caller } from '../principal.ts';
-import type { Audit } from '../audit/event.ts';
+import type { Audit, AuditLimit } from '../audit/event.ts';
+import type { Sourced } from '../audit/source.ts';
 import { AuthError, type FieldError } from '../errors.ts';
 import { normalisePassword, PASSWORD_MAX_LENGTH } from '../passwords/policy.ts';
 import type { TokenStateStore } from '../tokens/token-state-store.ts';
@@ -7,6 +8,7 @@ import type { Budget } from '../limits/budget.ts';
 import type { ConfirmationSource, ConfirmPassword } from './confirm-password.ts';
 import type { FinishUserChange } from './finish-user-change.ts';
 import { fieldError, parseTry } from '../identifiers.ts';
+import { MAIL_WINDOW } from '../mail-kinds.ts';
 import { parseNames, type NewNames } from './new-names.ts';
 import type { ChangedNames, UserStore } from './ports.ts';
 import { refuseTaken } from './taken.ts';
@@ -21,6 +23,7 @@ interface ChangeProfilePorts {
   /** RATE_LIMIT_PROFILE. */
   budget: Budget;
   audit: Audit;
+  auditLimit: AuditLimit;
 }
 
 export interface ProfileChangeRequest extends ConfirmationSource {
@@ -31,7 +34,7 @@ export interface ProfileChangeRequest extends ConfirmationSource {
 }
 
 /**
- * Changes the caller's names. A repeat is safe.
+ * Changes the caller's names. With EMAIL_VERIFICATION, a new address only becomes pending. A repeat is safe.
  * @throws AuthError `token_not_allowed` (the caller presents an LLT), `validation_failed`, `invalid_credentials`,
  * `username_taken`, `email_taken`, `rate_limited`, `overloaded`, `unavailable`, `invalid_token` (the caller's session
  * has ended meanwhile), `login_too_old` (the account has a second factor, and that session was opened without one)
@@ -54,19 +57,27 @@ export function makeChangeProfile(ports: ChangeProfilePorts) {
     await tokenStates.now();
     // A name for people does not decide who can log in.
     const withFactor = isForLogin(names) ? caller.withFactor : null;
-    const { user, isChanged } = await users.change(
-      { userId, tokenId, withFactor },
-      names,
-      account?.passwordVersion ?? null,
-    );
+    const { user, isChanged, isPending } = await users
+      .change({ userId, tokenId, withFactor }, names, account?.passwordVersion ?? null)
+      .catch((error: unknown) => {
+        noteMails(userId, error, request.from);
+        throw error;
+      });
+    const fields = Object.keys(names).filter((field) => !(isPending && field === 'email'));
     if (isChanged)
-      audit(
-        { event: 'user.changed', userId, by: tokenId, fields: Object.keys(names).join(',') },
-        request.from,
-      );
+      audit({ event: 'user.changed', userId, by: tokenId, fields: fields.join(',') }, request.from);
+    if (isPending) audit({ event: 'email.change_requested', userId, by: tokenId }, request.from);
     // Also if nothing has changed: the first try may have failed here.
     await finishUserChange(user);
     return user;
+  }
+
+  /** PostgreSQL counts the mails of an account and of an address, so the store refuses what is too much. */
+  function noteMails(userId: number, error: unknown, from: Sourced): void {
+    if (!(error instanceof AuthError) || error.reason !== 'mails') return;
+    const windowSeconds = MAIL_WINDOW / 1000;
+    const event = { event: 'limit.reached', limit: 'mails', windowSeconds, userId } as const;
+    ports.auditLimit(`mails:${userId}`, event, from);
   }
 
   return async function changeProfile(caller: Caller, request: ProfileChangeRequest): Promise<User> {

@@ -56,18 +56,20 @@ export interface UserStore {
 
   /**
    * Changes an account's names, under the lock of its row and of the caller's token. A change of the e-mail address
-   * voids the account's reset token.
+   * voids the account's reset token. With EMAIL_VERIFICATION, another address or spelling becomes pending instead, and
+   * wants a mail that proves it; the one in force withdraws it.
    * Names that the account has already change nothing.
    * @param passwordVersion of the password that the caller has proved to know; null if none was needed.
    * @throws AuthError `invalid_token` if the caller's session has ended, or the user was deleted or disabled meanwhile;
    * `invalid_credentials` if the password was changed meanwhile; `login_too_old` as `CallerKey` says; `username_taken`
-   * (also by a lookalike), `email_taken`
+   * (also by a lookalike), `email_taken`; `rate_limited` with the reason `mails` if the account or the address has had its
+   * mails
    */
   change(
     caller: CallerKey,
     changes: ChangedNames,
     passwordVersion: number | null,
-  ): Promise<{ user: User; isChanged: boolean }>;
+  ): Promise<{ user: User; isChanged: boolean; isPending: boolean }>;
 
   /** The account of a name; null if there is none. */
   findForLogin(name: LoginName): Promise<LoginAccount | null>;

@@ -12,11 +12,13 @@ import { hashOneTimeToken } from '../passwords/one-time-token.ts';
 import { liveIds, type FinishEndings } from '../tokens/finish-endings.ts';
 import { usedSince, type Lifetimes } from '../tokens/claims.ts';
 import type { TokenStateStore } from '../tokens/token-state-store.ts';
+import type { FinishUserChange } from './finish-user-change.ts';
 
 interface ResetPasswordPorts extends NewPasswordPorts {
   passwords: Pick<PasswordStore, 'findReset' | 'redeem'>;
   tokenStates: Pick<TokenStateStore, 'now'>;
   finishEndings: FinishEndings;
+  finishUserChange: FinishUserChange;
   limitGuess: LimitGuess;
   lifetimes: Lifetimes;
   clock: Clock;
@@ -32,14 +34,14 @@ export interface ResetPasswordRequest {
 }
 
 /**
- * Redeems a reset token: sets a new password and ends all the user's tokens. A disabled account stays disabled. A
- * refused password does not use the token up.
+ * Redeems a reset token: sets a new password and ends all the user's tokens. One that was mailed proves the address, too. A
+ * disabled account stays disabled. A refused password does not use the token up.
  * @throws AuthError `invalid_reset_token`, `validation_failed`, `password_refused`, `rate_limited`, `overloaded`,
  * `unavailable`
  */
 export function makeResetPassword(ports: ResetPasswordPorts) {
-  const { passwords, tokenStates, finishEndings, limitGuess, hasher, bulkhead, lifetimes, clock, audit } =
-    ports;
+  const { passwords, tokenStates, finishEndings, finishUserChange, limitGuess } = ports;
+  const { hasher, bulkhead, lifetimes, clock, audit } = ports;
 
   return async function resetPassword(request: ResetPasswordRequest): Promise<void> {
     const { resetToken, turn, origin, from } = request;
@@ -55,11 +57,13 @@ export function makeResetPassword(ports: ResetPasswordPorts) {
     const at = clock.now();
     const change = { passwordHash, at, usedSince: usedSince(at, lifetimes) };
     // Another request may have used the token up meanwhile.
-    const { userId, ended, before } = await limitGuess({ ...guess, takesNoSlot: true }, () =>
+    const { userId, proved, ended, before } = await limitGuess({ ...guess, takesNoSlot: true }, () =>
       passwords.redeem(tokenHash, change).then(found),
     );
     audit({ event: 'password.reset', userId, tokenIds: liveIds(ended, at, lifetimes) }, from);
+    if (proved) audit({ event: 'email.verified', userId }, from);
     await finishEndings(userId, before ?? 0);
+    if (proved) await finishUserChange(proved);
   };
 }
 

@@ -13,6 +13,13 @@ export const EmailVerified = Type.Boolean({
   examples: [true],
 });
 
+const EmailDeliverable = Type.Boolean({
+  description:
+    'False if a mailer has reported that the e-mail address cannot be reached, until it is proved, changed or marked as verified',
+  readOnly: true,
+  examples: [true],
+});
+
 const VISIBLE_ASCII = { minLength: 1, maxLength: 128, pattern: '^[!-~]+$' };
 
 export const ExternalId = Type.String({
@@ -38,14 +45,21 @@ export const AccountSchema = Type.Object(
     ...UserSchema.properties,
     disabled: Disabled,
     email_verified: EmailVerified,
+    email_deliverable: EmailDeliverable,
     external_id: NullableExternalId,
   },
   { title: 'Account', description: 'An account, as services see it', additionalProperties: false },
 );
 
 export function accountBody(account: Account) {
-  const { disabled, emailVerified, externalId } = account;
-  return { ...userBody(account), disabled, email_verified: emailVerified, external_id: externalId };
+  const { disabled, emailVerified, emailDeliverable, externalId } = account;
+  return {
+    ...userBody(account),
+    disabled,
+    email_verified: emailVerified,
+    email_deliverable: emailDeliverable,
+    external_id: externalId,
+  };
 }
 
 /** The id in the path of an account's operations. */

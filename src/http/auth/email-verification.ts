@@ -14,7 +14,7 @@ const schema = operation({
   operationId: 'verifyEmail',
   summary: 'Verify an e-mail address with the token of a mail.',
   description:
-    'The token comes from a [mail](#/Accounts/requestEmailVerification). It is good once, for `EMAIL_VERIFICATION_TTL` (1 day), until another replaces it, the address changes, or the account is disabled. Tries are limited as logins are. Let a page post the token when its user clicks: mail scanners open every link.',
+    'The token comes from a [mail](#/Accounts/requestEmailVerification). It proves the address that the account has, and is good for `EMAIL_VERIFICATION_TTL` (1 day), until another one has proved the address, the address changes, or the account is disabled. You may repeat the request. Tries are limited as logins are. Let a page post the token when its user clicks: mail scanners open every link.',
   tags: ['Accounts'],
   security: [],
   refuses: ['invalid_verification_token', 'rate_limited', 'overloaded', 'unavailable'],

@@ -24,6 +24,12 @@ interface IntrospectRoute {
 const text = (description: string, example: string) => Type.String({ description, examples: [example] });
 const date = (description: string, example: number) => Type.Integer({ description, examples: [example] });
 const id = (description: string, example: number) => ({ ...Id, description, examples: [example] });
+const EmailVerified = Type.Optional(
+  Type.Literal(true, {
+    description:
+      'Present if the user’s e-mail address is proved now, whatever the token says; otherwise absent',
+  }),
+);
 
 const ActiveToken = Type.Object(
   {
@@ -58,6 +64,7 @@ const ActiveToken = Type.Object(
     iat: date('When it was issued, in seconds since 1970', 1795000000),
     exp: Type.Optional(date('When it expires; absent in a long-lived token without expiry', 1795000900)),
     roles: { ...Roles, description: 'The user’s present roles, which may differ from those in the token' },
+    email_verified: EmailVerified,
     auth_time: Type.Optional(
       date(
         'When the session was opened, in seconds since 1970; absent in a long-lived token, and in a token of 1.0.0',
@@ -121,6 +128,7 @@ const ActiveLimitedToken = Type.Object(
     iat: date('When it was issued, in seconds since 1970', 1795000000),
     exp: date('When it expires', 1802776000),
     roles: { ...Roles, description: 'The user’s present roles. The token may do less than they say' },
+    email_verified: EmailVerified,
   },
   {
     title: 'ActiveLimitedToken',
@@ -196,9 +204,10 @@ const schema = operation({
 });
 
 /**
- * The roles in our claims. More members follow, and no string in JSON holds this text, since its quotes are escaped.
+ * What our claims say of the user, as of the time of issue. More members follow, and no string in JSON holds these texts,
+ * since its quotes are escaped.
  */
-const TOKEN_ROLES = /"roles":\[[^\]]*\],/;
+const OF_USER = /"roles":\[[^\]]*\],|"email_verified":true,/g;
 
 export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async (
   app,
@@ -251,10 +260,19 @@ export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async
     }
     // The claims are JSON already, as we signed them. To parse them and write them again would cost more than the
     // check.
-    const { username, roles } =
-      principal.type === 'service' ? { ...principal, username: undefined } : principal.user;
-    const added = { active: true, token_type: 'Bearer', token_use: principal.type, username, roles };
-    const claims = codec.payloadOf(token).replace(TOKEN_ROLES, '');
+    const { username, roles, emailVerified } =
+      principal.type === 'service'
+        ? { ...principal, username: undefined, emailVerified: false }
+        : principal.user;
+    const added = {
+      active: true,
+      token_type: 'Bearer',
+      token_use: principal.type,
+      username,
+      roles,
+      email_verified: emailVerified ? true : undefined,
+    };
+    const claims = codec.payloadOf(token).replace(OF_USER, '');
     return `${claims.slice(0, -1)},${JSON.stringify(added).slice(1)}`;
   });
 };

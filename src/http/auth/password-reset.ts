@@ -2,7 +2,7 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import Type from 'typebox';
 import type { ResetPassword } from '../../domain/users/reset-password.ts';
 import type { ResetRequests } from '../../domain/mails/reset-requests.ts';
-import { callerTurn, type NetworkOf } from '../caller/network.ts';
+import { callerTurn } from '../caller/network.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
 import { closedBody, MessageSchema, NewPassword } from '../schemas.ts';
@@ -11,7 +11,6 @@ interface PasswordResetRoute {
   resetPassword: ResetPassword;
   resetRequests: Pick<ResetRequests, 'add'>;
   guessOriginOf: GuessOriginOf;
-  networkOf: NetworkOf;
 }
 
 const schema = operation({
@@ -37,7 +36,7 @@ const requestSchema = operation({
   operationId: 'requestPasswordReset',
   summary: 'Ask for a mail with a reset token.',
   description:
-    'The answer is the same for every name, and so is its time, because Latchkey looks the name up afterwards. If the account exists and is not disabled, a [mailer](#/Users/takeMails) gets the mail. An account gets at most 3 such mails in an hour. If no mail arrives, ask again: a replica that was killed has forgotten the request. Requests are limited by address as logins are, and for each network (`RATE_LIMIT_NETWORK`).',
+    'The answer is the same for every name, and so is its time, because Latchkey looks the name up afterwards. If the account exists and is not disabled, a [mailer](#/Users/takeMails) gets the mail. For as long as a token is good (20 to 60 minutes), an account gets at most 3 such mails, and 3 more that devices ask for which have logged in before. To be recognised as one from any address, send its last refresh token or long-lived token as `Authorization: Bearer`, even if it has expired or was revoked. If no mail arrives, ask again: a replica that was killed has forgotten the request. Requests are limited by address as logins are, and for each network (`RATE_LIMIT_NETWORK`), or, with such a token, for its user (`RATE_LIMIT_ACCOUNT`).',
   tags: ['Accounts'],
   security: [],
   refuses: ['rate_limited', 'overloaded', 'unavailable'],
@@ -52,14 +51,14 @@ const requestSchema = operation({
 });
 
 export const passwordResetRoute: FastifyPluginCallbackTypebox<PasswordResetRoute> = (app, options, done) => {
-  const { resetPassword, resetRequests, guessOriginOf, networkOf } = options;
+  const { resetPassword, resetRequests, guessOriginOf } = options;
   app.post(
     '/api/auth/password-reset-request',
     { schema: requestSchema, config: { budget: 'resets' } },
     async (request) => {
       await resetRequests.add(request.body.username, {
         turn: callerTurn(request),
-        network: networkOf(request),
+        origin: await guessOriginOf(request),
         from: request,
       });
       return { msg: 'if there is such an account, a mail is on its way' };

@@ -28,6 +28,7 @@ const CLASSES = {
     'changeProfile',
     'changePassword',
     'getEmail',
+    'changeEmail',
     'requestEmailVerification',
     'listFactors',
     'replaceRecoveryCodes',

@@ -77,7 +77,7 @@ const changeSchema = operation({
   operationId: 'changeProfile',
   summary: 'Change the name, the username or the e-mail address.',
   description:
-    'Send any of the three, and with a username or an e-mail address also `current_password`. The rules for names are those of signup, and a wrong password counts as a failed login. A new e-mail address makes a reset token invalid. You may repeat the request. A long-lived token may not do this.',
+    'Send any of the three, and with a username or an e-mail address also `current_password`. The rules for names are those of signup, and a wrong password counts as a failed login. A new e-mail address makes a reset token invalid. With `EMAIL_VERIFICATION=true`, another address or spelling is [pending](#/Accounts/changeEmail) instead: it gets a mail, and until it is proved, only the present one logs in and gets other mails. Sending the present one, or changing the password, withdraws it. An account gets at most 3 such mails in an hour, and so does an address. You may repeat the request. A long-lived token may not do this.',
   tags: ['Accounts'],
   security: [{ bearerAuth: [] }],
   refuses: [

@@ -18,8 +18,8 @@ const setUpSchema = operation({
   ...common,
   operationId: 'setUpTotp',
   summary: 'Set up an authenticator app as second factor.',
-  description: `Show the answer as a QR code, and [confirm](#/Accounts/confirmTotp) it with a code of the app. Until then, it counts for nothing. It replaces a set-up that was not confirmed. A wrong current password counts as a failed login. ${PROVEN}`,
-  refuses: [...PROVEN_REFUSES, 'invalid_credentials', 'factors_disabled'],
+  description: `Show the answer as a QR code, and [confirm](#/Accounts/confirmTotp) it with a code of the app. Until then, it counts for nothing. It replaces a set-up that was not confirmed. With `EMAIL_VERIFICATION=true`, the account’s address must be verified. A wrong current password counts as a failed login. ${PROVEN}`,
+  refuses: [...PROVEN_REFUSES, 'invalid_credentials', 'factors_disabled', 'email_not_verified'],
   body: FactorPassword,
   response: {
     200: Type.Object(
@@ -47,7 +47,7 @@ const confirmSchema = operation({
   operationId: 'confirmTotp',
   summary: 'Confirm the authenticator app, which makes it the second factor.',
   description: `Only the session that has set it up may confirm it. It replaces the earlier app. With the account’s first factor, the answer has recovery codes. The code cannot be used again. A set-up takes a limited number of wrong codes (\`RATE_LIMIT_FACTOR\`). ${PROVEN}`,
-  refuses: [...PROVEN_REFUSES, 'invalid_second_factor'],
+  refuses: [...PROVEN_REFUSES, 'invalid_second_factor', 'email_not_verified'],
   body: closedBody('TotpConfirmation', {
     code: Type.String({
       description:

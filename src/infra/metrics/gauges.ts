@@ -2,6 +2,7 @@ import type { KeySet } from '../../domain/access-tokens/ports.ts';
 import type { Build } from '../../telemetry/build.ts';
 import { type Registry, type Sample, seriesOf } from './registry.ts';
 import type { Observe } from '../../telemetry/observe.ts';
+import type { MailKind } from '../../domain/mail-kinds.ts';
 import { FEED_ENDS, FEED_SNAPSHOT_REASONS } from '../../domain/metrics/outcomes.ts';
 
 /** Read at each scrape; costs nothing in between. */
@@ -16,8 +17,8 @@ export interface Sources {
   writeBehind: { size: () => number; lag: () => number };
   pendingRevocations: () => number;
   reuseQueue: () => number;
-  /** How long the oldest mail has been wanted, in milliseconds. */
-  oldestMail: () => number;
+  /** How long the oldest mail of each kind has been wanted, in milliseconds. */
+  oldestMail: () => Record<MailKind, number>;
   /** What the database says of the installation's upkeep; null until it was read. */
   upkeep: () => Upkeep | null;
   feed: FeedSource;
@@ -154,8 +155,15 @@ function addStores(registry: Registry, sources: Sources): void {
     'Stolen sessions whose end is not yet written to PostgreSQL',
     sources.reuseQueue,
   );
-  gauge('latchkey_wanted_mail_age_seconds', 'For how long the oldest mail has been wanted', () =>
-    inSeconds(sources.oldestMail()),
+  registry.read(
+    'gauge',
+    'latchkey_wanted_mail_age_seconds',
+    'For how long the oldest mail of a kind has been wanted',
+    () =>
+      Object.entries(sources.oldestMail()).map(([kind, age]) => ({
+        labels: { kind },
+        value: inSeconds(age),
+      })),
   );
 }
 

@@ -12,7 +12,8 @@ import {
   type Task,
 } from '../../telemetry/outcomes.ts';
 import { LATENCY, ROUND_TRIP, type Counter, type Histogram } from './instruments.ts';
-import { HASH_REJECTIONS, QUEUES } from '../../domain/metrics/outcomes.ts';
+import { HASH_REJECTIONS, MAIL_OUTCOMES, QUEUES, type MailOutcome } from '../../domain/metrics/outcomes.ts';
+import { MAIL_KINDS, type MailKind } from '../../domain/mail-kinds.ts';
 import { ERROR_CODES, type ErrorCode } from '../../domain/errors.ts';
 import { REFUSAL_REASONS, type RefusalReason } from '../../domain/refusal-reasons.ts';
 
@@ -118,6 +119,10 @@ function makeWorkMetrics(registry: Registry, now: () => number) {
     'queue',
     QUEUES,
   );
+  const mails = registry.counters('latchkey_mails_total', 'Wanted mails by what became of them');
+  const mailsOf = Object.fromEntries(
+    MAIL_KINDS.map((kind) => [kind, seriesOf(mails, 'outcome', MAIL_OUTCOMES, { kind })]),
+  ) as Record<MailKind, Record<MailOutcome, Counter>>;
   const auditLosses = registry
     .counters('latchkey_audit_write_failures_total', 'Events of the audit trail that could not be written')
     .with({});
@@ -141,6 +146,9 @@ function makeWorkMetrics(registry: Registry, now: () => number) {
     },
     queueDropped: (queue) => {
       drops[queue].inc();
+    },
+    mail: (kind, outcome) => {
+      mailsOf[kind][outcome].inc();
     },
     auditLost: (events) => {
       auditLosses.inc(events);

@@ -10,7 +10,7 @@ import {
   type User as UserRow,
 } from '../../generated/prisma/client.ts';
 import type { AccountTransaction } from './account-transaction.ts';
-import { changeRow } from './change-user.ts';
+import { changeRow, NO_ADDRESS_CHANGES, requireStoredSpelling } from './change-user.ts';
 import type { Postgres } from './client.ts';
 import { endTokens } from './ended-tokens.ts';
 import { mapDatabaseErrors, onPrimary } from './errors.ts';
@@ -21,6 +21,7 @@ import {
   newNamesOf,
   requireFree,
   requireStillFree,
+  reserveNames,
   whereAccount,
   writeNames,
   type ReservedHashes,
@@ -70,6 +71,10 @@ const ERASED_USER = {
   pending: Prisma.sql`true`,
   deletedAt: NOW,
   factorSince: NULL,
+  pendingEmail: NULL,
+  pendingKey: NULL,
+  locale: NULL,
+  undeliverableAt: NULL,
 } satisfies Record<keyof UserRow, Prisma.Sql | null>;
 
 /** What is left of its tokens, until they are purged: every replica has to learn that they ended. */
@@ -127,6 +132,11 @@ const EXPORTED = {
   deletedAt: false,
   // Its secrets are of this installation's keys.
   factorSince: false,
+  // A wish, of which this installation's mailer knows, and what that mailer found.
+  pendingEmail: false,
+  pendingKey: false,
+  undeliverableAt: false,
+  locale: false,
 } as const satisfies Record<keyof UserRow, boolean>;
 
 type ExportedRow = Pick<UserRow, Chosen<typeof EXPORTED>>;
@@ -139,12 +149,12 @@ export type ExportedAccount = Omit<ExportedRow, Converted> &
 /**
  * The accounts in PostgreSQL, for operators and registered services.
  * @param reserved hashes under which names of deleted accounts may be reserved.
- * @param wantsProof whether a new address wants a mail that proves it. False where no address changes.
+ * @param rules of addresses. Left out where none changes.
  */
 export function makeAccountStore(
   postgres: Pick<Postgres, 'prisma' | 'inLane'>,
   reserved: ReservedHashes,
-  wantsProof = false,
+  rules = NO_ADDRESS_CHANGES,
 ): AccountStore {
   const { prisma } = postgres;
   return {
@@ -164,10 +174,13 @@ export function makeAccountStore(
         const [row] = await onPrimary<Address & { id: bigint }>(
           prisma,
           Prisma.sql`
-            SELECT id, ${GIVEN_ADDRESS} AS email, email_verified_at IS NOT NULL AS verified FROM users
-            WHERE ${where}`,
+            SELECT id, ${GIVEN_ADDRESS} AS email, email_verified_at IS NOT NULL AS verified,
+              pending_email AS pending, undeliverable_at IS NULL AS deliverable
+            FROM users WHERE ${where}`,
         );
-        return row ? { email: row.email, verified: row.verified } : null;
+        if (!row) return null;
+        const { email, verified, pending, deliverable } = row;
+        return { email, verified, pending, deliverable };
       }),
 
     page: (after, limit, { role, disabled } = {}) =>
@@ -221,7 +234,8 @@ export function makeAccountStore(
             const names = newNamesOf(changes, before);
             wanted = [names, before.id];
             await requireFree(tx, names, reserved, before.id);
-            const row = await changeRow(tx, before, changes, wantsProof);
+            requireStoredSpelling(before, changes);
+            const row = await changeRow(tx, before, changes, rules);
             if (row) await requireStillFree(tx, before.id, names, reserved);
             const { ended, before: mark } =
               changes.disabled === true
@@ -248,11 +262,7 @@ export function makeAccountStore(
           const { id, username } = found;
           const names = { username, email: givenAddress(found) };
           const { ended, before } = await endTokens(tx, Number(id), endsAll(at));
-          await tx.$executeRaw`
-            INSERT INTO reserved_names (name_hash, until)
-            SELECT hash, clock_timestamp() + ${grace} * interval '1 millisecond'
-            FROM unnest(${hashes(names)}::text[]) AS hash
-            ON CONFLICT (name_hash) DO UPDATE SET until = excluded.until`;
+          await reserveNames(tx, hashes(names), grace, null);
           await tx.$executeRaw`DELETE FROM known_devices WHERE user_id = ${id}`;
           await tx.$executeRaw`DELETE FROM wanted_mails WHERE user_id = ${id}`;
           // The order of locks: caller-lock.ts.

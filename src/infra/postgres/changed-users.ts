@@ -48,14 +48,16 @@ type Listed = [
   name: string,
   createdAt: number,
   disabled: boolean,
+  emailVerified: boolean,
   roles: string[],
   version: number,
   pending: boolean,
   status: UserStatus | null,
 ];
-const COLUMNS = `username, name, created_at, disabled_at, enabled_at, deleted_at, roles, version, pending`;
+const COLUMNS = `username, name, created_at, disabled_at, enabled_at, deleted_at, email_verified_at, roles, version, pending`;
 const item = (since: string) => `json_build_array(id, username, name,
-    (extract(epoch FROM created_at) * 1000)::bigint, disabled_at IS NOT NULL, roles, version, pending,
+    (extract(epoch FROM created_at) * 1000)::bigint, disabled_at IS NOT NULL, email_verified_at IS NOT NULL, roles,
+    version, pending,
     ${statusSince(Prisma.raw(since)).text})`;
 
 function toChange([
@@ -64,12 +66,13 @@ function toChange([
   name,
   createdAt,
   disabled,
+  emailVerified,
   roles,
   version,
   pending,
   status,
 ]: Listed): ChangedUser {
-  const user: Required<User> = { id, username, name, createdAt, disabled, roles, version };
+  const user: Required<User> = { id, username, name, createdAt, disabled, emailVerified, roles, version };
   return { user, status, isPending: pending };
 }
 

@@ -11,6 +11,7 @@ import { endTokens } from './ended-tokens.ts';
 import { mapDatabaseErrors, onPrimary, readPrimary } from './errors.ts';
 import { FACTOR_CALLERS } from './known-devices.ts';
 import { inLaneOf } from './names.ts';
+import { wantNotice } from './wanted-mails.ts';
 
 interface AccountRow {
   id: bigint;
@@ -27,8 +28,17 @@ interface AccountRow {
 
 type UnconfirmedRow = Pick<AccountRow, 'id' | 'keyId' | 'secret' | 'lastStep'>;
 
-/** The second factors in PostgreSQL. */
-export function makeFactorStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>): FactorStore {
+/**
+ * The second factors in PostgreSQL.
+ * @param notices whether a change of the factors wants a notice.
+ * @param needsAddress EMAIL_VERIFICATION: an account gets none before its address is verified. Otherwise whoever signs up
+ * with another's address could keep its owner out, since a factor stays after a reset.
+ */
+export function makeFactorStore(
+  postgres: Pick<Postgres, 'prisma' | 'inLane'>,
+  notices = false,
+  needsAddress = false,
+): FactorStore {
   const { prisma, inLane } = postgres;
   return {
     findAccount: (userId) =>
@@ -72,7 +82,8 @@ export function makeFactorStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>): 
     setUp: (caller, { sealed, createdAt, passwordVersion }) =>
       mapDatabaseErrors(() =>
         inLane(caller.userId, 'proof', async (tx) => {
-          await lockProven(tx, caller, passwordVersion);
+          const locked = await lockProven(tx, caller, passwordVersion);
+          if (needsAddress) requireAddress(locked);
           const userId = BigInt(caller.userId);
           await tx.factor.deleteMany({ where: { userId, confirmedAt: null } });
           const { id } = await tx.factor.create({
@@ -105,7 +116,9 @@ export function makeFactorStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>): 
     confirm: (caller, { factorId, step, at, codeHashes }) =>
       mapDatabaseErrors(() =>
         inLane(caller.userId, 'proof', async (tx) => {
-          const { factorSince } = await lockProven(tx, caller);
+          const locked = await lockProven(tx, caller);
+          if (needsAddress) requireAddress(locked);
+          const { factorSince } = locked;
           const [id, userId] = [BigInt(factorId), BigInt(caller.userId)];
           const mine = { id, userId, sessionId: BigInt(caller.tokenId), confirmedAt: null };
           const now = new Date(at);
@@ -114,6 +127,7 @@ export function makeFactorStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>): 
           if ((await tx.factor.updateMany({ where: mine, data: used })).count === 0) return null;
           await tx.factor.deleteMany({ where: { userId, type: 'totp', confirmedAt: { not: null } } });
           await tx.factor.update({ where: { id }, data: { confirmedAt: now } });
+          if (notices) await wantNotice(tx, userId, 'factor_added');
           if (factorSince !== null) return { isFirst: false };
           await writeCodes(tx, userId, codeHashes);
           await tx.user.update({ where: { id: userId }, data: { factorSince: now } });
@@ -138,6 +152,7 @@ export function makeFactorStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>): 
           const confirmed = { userId: BigInt(caller.userId), confirmedAt: { not: null } };
           const { count } = await tx.factor.deleteMany({ where: { ...confirmed, id: BigInt(id) } });
           if (count === 0) return false;
+          if (notices) await wantNotice(tx, BigInt(caller.userId), 'factor_removed');
           if ((await tx.factor.count({ where: confirmed })) === 0)
             await clearFactors(tx, BigInt(caller.userId));
           return true;
@@ -152,6 +167,7 @@ export function makeFactorStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>): 
           if (!user) return null;
           const factors = await tx.factor.count({ where: { userId: user.id, confirmedAt: { not: null } } });
           await clearFactors(tx, user.id);
+          if (notices && factors > 0) await wantNotice(tx, user.id, 'factor_removed');
           const userId = Number(user.id);
           return { userId, factors, ...(await endTokens(tx, userId, endsAll(at))) };
         }),
@@ -203,6 +219,11 @@ async function lockProven(
   if (locked.factorSince !== null && caller.createdAt < caller.openedSince)
     throw new AuthError('login_too_old');
   return locked;
+}
+
+/** @throws AuthError `email_not_verified` */
+function requireAddress({ hasProvedAddress }: LockedUser): void {
+  if (!hasProvedAddress) throw new AuthError('email_not_verified');
 }
 
 async function writeCodes(

@@ -46,7 +46,7 @@ export async function writeNames<Result>(
 }
 
 /** Whether a row of `users` has the address. @param key a canonical form. @param table another name of `users` */
-function hasAddress(key: string, table: 'users' | 'twin' = 'users'): Prisma.Sql {
+export function hasAddress(key: string, table: 'users' | 'twin' = 'users'): Prisma.Sql {
   const [email, emailKey] = [Prisma.raw(`${table}.email`), Prisma.raw(`${table}.email_key`)];
   return Prisma.sql`(${email} = ${key} OR ${emailKey} = ${key})`;
 }
@@ -120,8 +120,8 @@ export async function lockSpellings(tx: Prisma.TransactionClient, keys: string[]
 }
 
 /**
- * The hashes under which the names may be reserved, each with its field. A name is reserved if an account that had it
- * was deleted not long ago.
+ * The hashes under which the names may be reserved, each with its field. A name is reserved if an account that had it was
+ * deleted not long ago, and an address also if an account that had proved it has another one now.
  */
 export type ReservedHashes = (names: WantedNames) => ['username' | 'email', string][];
 
@@ -148,7 +148,7 @@ export async function findTaken(
     SELECT ${name} AS username, ${address} AS email, ${id} AS external_id
     FROM users WHERE id <> ${except} AND (${name} OR ${address} OR ${id})`;
   // Asked second: an account that is deleted between the two is found by one of them.
-  const held = await findReserved(db, reserved(wanted));
+  const held = await findReserved(db, except, reserved(wanted));
   return UNIQUE_FIELDS.filter((field) => found.some((user) => user[field] === true) || held.includes(field));
 }
 
@@ -185,28 +185,52 @@ export async function requireStillFree(
     const others = await tx.$queryRaw<object[]>`SELECT FROM users WHERE id <> ${id} AND ${hasAddress(key)}`;
     if (others.length > 0) refuseTaken(['email']);
   }
-  refuseTaken(await findReserved(tx, reserved(names)));
+  refuseTaken(await findReserved(tx, id, reserved(names)));
 }
 
-/** @returns the fields whose names are reserved now. */
+/** @returns the fields whose names are reserved now, and not for this account. */
 async function findReserved(
   db: Pick<Prisma.TransactionClient, '$queryRaw'>,
+  userId: bigint,
   hashes: ReturnType<ReservedHashes>,
 ): Promise<UniqueField[]> {
-  const held = await findHeld(db, hashes);
+  const held = await findHeld(db, hashes, userId);
   return hashes.flatMap(([field, hash]) => (held.has(hash) ? [field] : []));
 }
 
-/** @returns those of the hashes that are reserved now. */
+/** @returns those of the hashes that are reserved now, and not for this account. */
 export async function findHeld(
   db: Pick<Prisma.TransactionClient, '$queryRaw'>,
   hashes: ReturnType<ReservedHashes>,
+  userId = 0n,
 ): Promise<Set<string>> {
   if (hashes.length === 0) return new Set();
   const rows = await db.$queryRaw<{ hash: string }[]>`
     SELECT name_hash AS hash FROM reserved_names
-    WHERE name_hash = ANY(${hashes.map(([, hash]) => hash)}) AND until > clock_timestamp()`;
+    WHERE name_hash = ANY(${hashes.map(([, hash]) => hash)}) AND until > clock_timestamp()
+      AND user_id IS DISTINCT FROM ${userId}`;
   return new Set(rows.map(({ hash }) => hash));
+}
+
+/**
+ * Reserves names that an account leaves.
+ * @param hashes under the newest secret. @param grace milliseconds.
+ * @param userId the account that may come back; null if none may. A name that is reserved for others already is so for
+ * nobody then.
+ */
+export async function reserveNames(
+  tx: Prisma.TransactionClient,
+  hashes: string[],
+  grace: number,
+  userId: bigint | null,
+): Promise<void> {
+  await tx.$executeRaw`
+    INSERT INTO reserved_names (name_hash, until, user_id)
+    SELECT hash, clock_timestamp() + ${grace} * interval '1 millisecond', ${userId}::bigint
+    FROM unnest(${hashes}::text[]) AS hash
+    ON CONFLICT (name_hash) DO UPDATE SET until = greatest(reserved_names.until, excluded.until),
+      user_id = CASE WHEN reserved_names.until <= clock_timestamp() OR reserved_names.user_id = excluded.user_id
+        THEN excluded.user_id END`;
 }
 
 /** @throws AuthError `unavailable` */

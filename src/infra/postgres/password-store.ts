@@ -4,17 +4,25 @@ import { Prisma } from '../../generated/prisma/client.ts';
 import type { AccountTransaction } from './account-transaction.ts';
 import type { Postgres } from './client.ts';
 import { endTokens } from './ended-tokens.ts';
-import { mapDatabaseErrors, onPrimary } from './errors.ts';
+import { mapDatabaseErrors } from './errors.ts';
+import { findUnused, proveAddress, RESETS, withToken } from './one-time-tokens.ts';
 import { GIVEN_ADDRESS } from './rows.ts';
-import { RESETS, UNEXPIRED, voidReset, withToken } from './password-resets.ts';
+import { wantNotice } from './wanted-mails.ts';
+import { voidReset } from './password-resets.ts';
 
 /** Clears what stands beside a hash of another system. */
 const OWN_HASH = { importedHash: null, importedCost: null };
 
 type FoundReset = Omit<ResetAccount, 'userId'> & { id: bigint };
 
-/** Passwords and reset tokens in PostgreSQL. Every commit locks the user's row before the reset token's. */
-export function makePasswordStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>): PasswordStore {
+/**
+ * Passwords and reset tokens in PostgreSQL. Every commit locks the user's row before the reset token's.
+ * @param notices whether a changed password wants a notice.
+ */
+export function makePasswordStore(
+  postgres: Pick<Postgres, 'prisma' | 'inLane'>,
+  notices = false,
+): PasswordStore {
   const { prisma, inLane } = postgres;
   return {
     change: (caller, { version, passwordHash, keepsLongLived, ...ending }) =>
@@ -30,18 +38,15 @@ export function makePasswordStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>)
           });
           if (!(await setPassword(tx, caller.userId, passwordHash, version)))
             throw new AuthError('invalid_credentials', { reason: 'password' });
+          if (notices) await wantNotice(tx, BigInt(caller.userId), 'password_changed');
           return ended;
         }),
       ),
 
     findReset: (tokenHash) =>
       mapDatabaseErrors(async () => {
-        const [row] = await onPrimary<FoundReset>(
-          prisma,
-          Prisma.sql`
-            SELECT id, username, name, ${GIVEN_ADDRESS} AS email FROM ${RESETS} AS resets JOIN users ON users.id = user_id
-            WHERE token_hash = ${new Uint8Array(tokenHash)} AND ${UNEXPIRED}`,
-        );
+        const columns = Prisma.sql`username, name, ${GIVEN_ADDRESS} AS email`;
+        const row = await findUnused<FoundReset>(prisma, RESETS, tokenHash, columns);
         return row
           ? { userId: Number(row.id), username: row.username, name: row.name, email: row.email }
           : null;
@@ -49,10 +54,13 @@ export function makePasswordStore(postgres: Pick<Postgres, 'prisma' | 'inLane'>)
 
     redeem: (tokenHash, { passwordHash, ...ending }) =>
       mapDatabaseErrors(() =>
-        withToken(postgres, ['password_resets', 'mailed_resets'], tokenHash, async (tx, userId) => {
+        withToken(postgres, RESETS, tokenHash, async (tx, { kind }, { user: { id: userId } }) => {
           await setPassword(tx, userId, passwordHash);
+          if (notices) await wantNotice(tx, BigInt(userId), 'password_changed');
+          // What was handed out may have been read by an operator, so it proves nothing.
+          const proved = kind === 'handed_out' ? null : await proveAddress(tx, BigInt(userId));
           const all = { reason: 'password', caller: null, keepsCaller: false } as const;
-          return { userId, ...(await endTokens(tx, userId, { ...ending, ...all })) };
+          return { userId, proved, ...(await endTokens(tx, userId, { ...ending, ...all })) };
         }),
       ),
   };

@@ -29,6 +29,10 @@ export const USER_COLUMNS = {
   pending: 'pending',
   deletedAt: 'deleted_at',
   factorSince: 'factor_since',
+  pendingEmail: 'pending_email',
+  pendingKey: 'pending_key',
+  locale: 'locale',
+  undeliverableAt: 'undeliverable_at',
 } as const satisfies Record<keyof UserRow, string>;
 
 /** The address as its owner gave it, in SQL (`givenAddress` of domain/address.ts). */
@@ -66,6 +70,7 @@ const SERVED = {
   name: true,
   createdAt: true,
   disabledAt: true,
+  emailVerifiedAt: true,
   roles: true,
   version: true,
   email: false,
@@ -77,12 +82,15 @@ const SERVED = {
   importedHash: false,
   importedCost: false,
   passwordVersion: false,
-  emailVerifiedAt: false,
   enabledAt: false,
   changedAt: false,
   pending: false,
   deletedAt: false,
   factorSince: false,
+  pendingEmail: false,
+  pendingKey: false,
+  locale: false,
+  undeliverableAt: false,
 } as const satisfies Record<keyof UserRow, boolean>;
 
 /** What a TokenRecord holds. The rest is only written, or read by statements of its own. */
@@ -116,7 +124,7 @@ export type Chosen<Choice> = { [Key in keyof Choice]: Choice[Key] extends true ?
 
 export type ServedRow = Pick<UserRow, Chosen<typeof SERVED>>;
 export type RecordedRow = Pick<TokenRow, Chosen<typeof RECORDED>>;
-export type AccountRow = ServedRow & Pick<UserRow, 'emailVerifiedAt' | 'externalId'>;
+export type AccountRow = ServedRow & Pick<UserRow, 'externalId' | 'undeliverableAt'>;
 
 export function chosen<Choice extends Record<string, boolean>>(choice: Choice): Chosen<Choice>[] {
   return Object.keys(choice).filter((key) => choice[key]) as Chosen<Choice>[];
@@ -133,7 +141,7 @@ export function select<Key extends string>(
 }
 
 export const SERVED_COLUMNS = select(USER_COLUMNS, chosen(SERVED));
-export const ACCOUNT_COLUMNS = select(USER_COLUMNS, [...chosen(SERVED), 'emailVerifiedAt', 'externalId']);
+export const ACCOUNT_COLUMNS = select(USER_COLUMNS, [...chosen(SERVED), 'externalId', 'undeliverableAt']);
 export const RECORDED_COLUMNS = select(TOKEN_COLUMNS, chosen(RECORDED));
 
 /** For SELECT from `tokens` and `users` together: a record, and its user under names of their own. */
@@ -159,7 +167,7 @@ export function assign<Key extends string>(
 }
 
 /**
- * What has become since a time of an account that has changed since then; NULL if only names or roles changed. Only an
+ * What has become since a time of an account that has changed since then; NULL if its status stayed. Only an
  * account that a command has created has changed without a new version.
  */
 export function statusSince(time: Prisma.Sql): Prisma.Sql {
@@ -175,13 +183,15 @@ export function toUser(row: ServedRow): User {
     name: row.name,
     createdAt: row.createdAt.getTime(),
     disabled: row.disabledAt !== null,
+    emailVerified: row.emailVerifiedAt !== null,
     roles: row.roles,
     version: row.version,
   };
 }
 
 export function toAccount(row: AccountRow): Account {
-  return { ...toUser(row), emailVerified: row.emailVerifiedAt !== null, externalId: row.externalId };
+  const { externalId, undeliverableAt } = row;
+  return { ...toUser(row), externalId, emailDeliverable: undeliverableAt === null };
 }
 
 export function toRecord(row: RecordedRow): TokenRecord {

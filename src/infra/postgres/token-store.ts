@@ -27,17 +27,22 @@ import {
 } from './ended-tokens.ts';
 import { useProof } from './factor-store.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
-import { rememberDevice } from './known-devices.ts';
+import { KNOWN_CALLERS, rememberDevice } from './known-devices.ts';
 import { inTransaction, prepare } from './prepared.ts';
 import { OWNED_COLUMNS, toRecord, userOf, type OwnedRow } from './rows.ts';
+import { wantNotice } from './wanted-mails.ts';
 
 /** The most users whose tokens one statement lists: the lists of one turn of the event loop share it. */
 const MOST_LISTED = 32;
 
-/** The token records in PostgreSQL. */
+/**
+ * The token records in PostgreSQL.
+ * @param notices whether logins want notices of what they did.
+ */
 export function makeTokenStore(
   { prisma, run, inLane }: Pick<Postgres, 'prisma' | 'run' | 'inLane'>,
   lifetimes: Lifetimes,
+  notices = false,
 ): TokenStore {
   const openOf = makeBatch<number, OpenToken[]>({
     limit: () => MOST_LISTED,
@@ -61,6 +66,7 @@ export function makeTokenStore(
           await writeEnds(tx, open, lifetimes, session.createdAt);
           const data = { userId: BigInt(userId), ...sessionColumns(session) };
           const { id } = await tx.token.create({ data, select: { id: true } });
+          if (notices) await noticeLogin(tx, userId, conditions);
           await rememberDevice(
             tx,
             userId,
@@ -205,6 +211,19 @@ const REVOKE_MANY = prepare(`
     FROM judged WHERE tokens.id = judged.id AND outcome = 'now'
   )
   SELECT outcome FROM judged ORDER BY place`);
+
+/** Before the device becomes known. */
+async function noticeLogin(
+  tx: AccountTransaction,
+  userId: number,
+  { proof, isNewTo }: SessionConditions,
+): Promise<void> {
+  const id = BigInt(userId);
+  const [user] = await tx.$queryRaw<{ knownCallers: string[] }[]>`
+    SELECT ${KNOWN_CALLERS} FROM users WHERE id = ${id}`;
+  if (isNewTo(user?.knownCallers ?? [])) await wantNotice(tx, id, 'new_device');
+  if (proof?.type === 'recovery_code') await wantNotice(tx, id, 'recovery_code_used');
+}
 
 /** The columns of a new session. */
 export function sessionColumns({ name, createdAt, state }: NewSession) {

@@ -256,6 +256,10 @@ const IMPORTED = {
   enabledAt: DEFAULT,
   deletedAt: DEFAULT,
   factorSince: Prisma.sql`CASE WHEN has_factor THEN now() END`,
+  pendingEmail: DEFAULT,
+  pendingKey: DEFAULT,
+  locale: DEFAULT,
+  undeliverableAt: DEFAULT,
 } satisfies Record<keyof UserRow, Prisma.Sql | null>;
 
 const WRITTEN = Object.entries(IMPORTED).flatMap(([key, value]) =>

@@ -1,4 +1,4 @@
-import { storedAddress } from '../../domain/address.ts';
+import { givenAddress, storedAddress } from '../../domain/address.ts';
 import type { HashSamples } from '../../domain/passwords/ports.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import type { OwnAccount, UserStore } from '../../domain/users/ports.ts';
@@ -7,7 +7,8 @@ import { Prisma, type PrismaClient, type User as UserRow } from '../../generated
 import { AuthError } from '../../domain/errors.ts';
 import { lockCaller } from './caller-lock.ts';
 import type { Postgres } from './client.ts';
-import { changeRow } from './change-user.ts';
+import { changeRow, NO_ADDRESS_CHANGES } from './change-user.ts';
+import { wantAddress } from './own-address.ts';
 import { mapDatabaseErrors, onPrimary } from './errors.ts';
 import { KNOWN_CALLERS, rememberDevice } from './known-devices.ts';
 import {
@@ -27,12 +28,12 @@ import { wantMail } from './wanted-mails.ts';
  * The accounts in PostgreSQL.
  * @param reserved hashes under which names of deleted accounts may be reserved; may be left out where no name is
  * checked.
- * @param wantsProof whether a new address wants a mail that proves it.
+ * @param rules of addresses. May be left out where none changes.
  */
 export function makeUserStore(
   { prisma, inLane }: Pick<Postgres, 'prisma' | 'inLane'>,
   reserved: ReservedHashes = () => [],
-  wantsProof = false,
+  rules = NO_ADDRESS_CHANGES,
 ): UserStore & HashSamples {
   /** @param except the account whose own names do not count; 0 for a new one. */
   async function takenNow(wanted: WantedNames, except: number): Promise<UniqueField[]> {
@@ -59,7 +60,7 @@ export function makeUserStore(
               select: { id: true, tokens: { select: { id: true } } },
             });
             await requireStillFree(tx, id, { username, email }, reserved);
-            if (wantsProof) await wantMail(tx, id, 'email_verification');
+            if (rules.wantsProof) await wantMail(tx, id, 'email_verification');
             await rememberDevice(tx, Number(id), session.state.caller, false);
             return { userId: Number(id), tokenId: Number(tokens[0]?.id) };
           }),
@@ -79,9 +80,13 @@ export function makeUserStore(
               const before = await tx.user.findUniqueOrThrow({ where: { id: BigInt(caller.userId) } });
               if (passwordVersion !== null && before.passwordVersion !== passwordVersion)
                 throw new AuthError('invalid_credentials', { reason: 'password' });
-              const row = await changeRow(tx, before, names, wantsProof);
-              await requireStillFree(tx, before.id, newNamesOf(names, before), reserved);
-              return { user: toUser(row ?? before), isChanged: row !== null };
+              const { email, ...others } = names;
+              const isWanted = rules.wantsProof && email !== undefined && email !== givenAddress(before);
+              const now = isWanted ? others : names;
+              const row = await changeRow(tx, before, now, rules);
+              await requireStillFree(tx, before.id, newNamesOf(now, before), reserved);
+              if (isWanted) await wantAddress(tx, before.id, email, rules.notices);
+              return { user: toUser(row ?? before), isChanged: row !== null, isPending: isWanted };
             },
           ),
         () => takenNow(names, caller.userId),

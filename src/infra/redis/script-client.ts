@@ -336,10 +336,11 @@ function decodeRotation(
 function decodeAccess(userId: number, reply: Reply): Unusable | Accepted | Superseded {
   const unusable = decodeUnusable(reply);
   if (unusable) return unusable;
-  const [outcome, createdAt, username, name, userCreatedAt, roles, latest, parent, first, caller] = reply;
-  const known = decodeKnown(userId, createdAt, [username, name, userCreatedAt, roles]);
+  const [outcome, createdAt, username, name, userCreatedAt, roles, verified] = reply;
+  const known = decodeKnown(userId, createdAt, [username, name, userCreatedAt, roles, verified]);
   if (outcome === 'superseded') return { outcome, ...known };
   if (outcome !== 'good') throw unknownReply('check.lua', reply);
+  const [, , , , , , , latest, parent, first, caller] = reply;
   if (latest === undefined) return { outcome, ...known };
   return { outcome, ...known, confirmed: decodeState(latest, parent, first, true, caller) };
 }
@@ -348,9 +349,9 @@ function decodeAccess(userId: number, reply: Reply): Unusable | Accepted | Super
 function decodeLongLived(userId: number, reply: Reply): Unusable | Accepted {
   const unusable = decodeUnusable(reply);
   if (unusable) return unusable;
-  const [outcome, createdAt, username, name, userCreatedAt, roles, usedAt] = reply;
+  const [outcome, createdAt, username, name, userCreatedAt, roles, verified, usedAt] = reply;
   if (outcome !== 'good') throw unknownReply('check.lua', reply);
-  const known = decodeKnown(userId, createdAt, [username, name, userCreatedAt, roles]);
+  const known = decodeKnown(userId, createdAt, [username, name, userCreatedAt, roles, verified]);
   return usedAt === undefined ? { outcome, ...known } : { outcome, ...known, usedAt: Number(usedAt) };
 }
 
@@ -374,7 +375,7 @@ type Field = string | undefined;
 function decodeKnown(
   userId: number,
   createdAt: Field,
-  [username = '', name = '', userCreatedAt, roles = '']: Field[],
+  [username = '', name = '', userCreatedAt, roles = '', verified]: Field[],
 ): Known {
   return {
     createdAt: Number(createdAt),
@@ -384,6 +385,7 @@ function decodeKnown(
       name,
       createdAt: Number(userCreatedAt),
       disabled: false,
+      emailVerified: verified === '1',
       roles: roles === '' ? [] : roles.split(','),
     },
   };

@@ -131,15 +131,19 @@ function textOf(user: User): string {
   return [fields.pop(), ...fields].join('\0');
 }
 
-/** The user as put.lua takes it, its version last: a member that has no place here does not compile. */
-function userFields({ username, name, createdAt, disabled, roles, version = 0 }: User): (string | number)[] {
+/**
+ * The user as put.lua takes it, its version last: a member that has no place here does not compile. `disabled` stands for
+ * `emailVerified` too (email-verified.lua).
+ */
+function userFields(user: User): (string | number)[] {
+  const { username, name, createdAt, disabled, emailVerified, roles, version = 0 } = user;
   const fields = {
     username,
     name,
     createdAt,
-    disabled: disabled ? 1 : 0,
+    disabled: disabled ? 1 : emailVerified ? 3 : 2,
     roles: roles.join(','),
     version,
-  } satisfies Record<keyof Omit<User, 'id'>, string | number>;
+  } satisfies Record<keyof Omit<User, 'id' | 'emailVerified'>, string | number>;
   return Object.values(fields);
 }

@@ -16,7 +16,7 @@ const SHOP = {
   audience: null,
   proof: { by: 'secret' as const, secretHash: new Uint8Array(32) },
 };
-const ADA = { ...aUser(), emailVerified: false, externalId: null };
+const ADA = { ...aUser(), emailVerified: false, externalId: null, emailDeliverable: true };
 const ADDRESS = { email: 'ada@example.com', verified: true };
 const RESERVATION = { grace: 1000, hashes: () => [] };
 const SUMMARY: TokenSummary = {

@@ -45,6 +45,7 @@ onAStore('accounts for services', async (t, env) => {
       created_at: created.created_at,
       disabled: false,
       email_verified: false,
+      email_deliverable: true,
       roles: ['admin', 'billing:read'],
       external_id: null,
     });

@@ -109,6 +109,10 @@ onAStoreWithEachLasting('deleting an account', async (t, env, { kind, createLong
           email_key: null,
           enabled_at: null,
           factor_since: null,
+          pending_email: null,
+          pending_key: null,
+          locale: null,
+          undeliverable_at: null,
           ...Object.fromEntries(names.map((name) => [name, `@${id}`])),
           created_at: 'string',
           disabled_at: 'string',
@@ -119,7 +123,7 @@ onAStoreWithEachLasting('deleting an account', async (t, env, { kind, createLong
         },
       );
       const TABLES =
-        'known_devices password_resets mailed_resets wanted_mails email_verifications factors recovery_codes';
+        'known_devices password_resets mailed_tokens wanted_mails factors recovery_codes';
       for (const table of TABLES.split(' '))
         t.strictSame(await sql(databaseUrl, `SELECT 1 FROM ${table} WHERE user_id = $1`, [id]), [], table);
       t.strictSame(

@@ -1,9 +1,11 @@
+import { MAIL_KINDS } from '../../../src/domain/mail-kinds.ts';
 import { aManager, disableAccount } from '../../support/accounts.ts';
 import { buildTestApp } from '../../support/app.ts';
 import { anAccount, call, signUp } from '../../support/client.ts';
 import { aMailer, letPass, lookUp, requestReset, wantReset } from '../../support/mails.ts';
 import { refused } from '../../support/problem.ts';
 import { aReset, redeem } from '../../support/resets.ts';
+import { sql } from '../../support/sql.ts';
 import { onAStore } from '../../support/stores.ts';
 
 const MINUTE = 60;
@@ -101,20 +103,105 @@ onAStore('wanted mails', async (t, env) => {
     await letPass(databaseUrl, 1);
     const [second] = await mailer.take();
     await mailer.settle(first?.id ?? 0);
-    await letPass(databaseUrl, 59);
-    t.strictSame(await mailer.take(), []);
-    await letPass(databaseUrl, 1);
+    await letPass(databaseUrl, 2 * MINUTE);
     const [third] = await mailer.take();
     t.ok(third, 'a late mailer has settled nothing');
-    refused(t, await redeem(target, first?.token ?? ''), 401, 'invalid_reset_token');
-    refused(t, await redeem(target, second?.token ?? ''), 401, 'invalid_reset_token');
-    t.equal((await redeem(target, third?.token ?? '')).statusCode, 200);
+    t.equal(new Set([first, second, third].map((mail) => mail?.token)).size, 3);
+    t.equal((await redeem(target, first?.token ?? '')).statusCode, 200, 'the first one may be in the mailbox');
+    refused(t, await redeem(target, third?.token ?? ''), 401, 'invalid_reset_token');
     for (let i = 0; i < 2; i++) {
       const response = await mailer.settle(third?.id ?? 0);
       t.strictSame([response.statusCode, response.json()], [200, { msg: 'settled' }], 'also a second time');
     }
     await letPass(databaseUrl, 5 * MINUTE);
     t.strictSame(await mailer.take(), []);
+  });
+
+  await t.test('it is hidden for longer each time, and dropped after six tries', async (t) => {
+    await noneIsLeft();
+    const account = anAccount();
+    await signUp(target, account);
+    await wantReset(target, account.username);
+    for (const minutes of [1, 2, 4, 8, 16]) {
+      t.equal((await mailer.take()).length, 1, `to be hidden for ${minutes} minutes`);
+      await letPass(databaseUrl, minutes * MINUTE - 1);
+      t.strictSame(await mailer.take(), []);
+      await letPass(databaseUrl, 1);
+    }
+    const [last] = await mailer.take();
+    t.ok(last);
+    await letPass(databaseUrl, 28 * MINUTE);
+    t.strictSame(await mailer.take(), [], 'no seventh time, before its hour is over');
+    await wantReset(target, account.username);
+    t.equal((await mailer.take()).length, 1, 'it stands for no new request');
+    t.equal((await mailer.settle(last?.id ?? 0)).statusCode, 200, 'the sixth try may still succeed');
+  });
+
+  await t.test('a mailer gets the kinds that it names, or the first two', async (t) => {
+    await noneIsLeft();
+    const account = anAccount();
+    const { user, access_token: token } = await signUp(target, account);
+    await wantReset(target, account.username);
+    await call(target, 'POST /api/user/email-verification', { token });
+    await sql(
+      databaseUrl,
+      `INSERT INTO wanted_mails (user_id, kind, event, address, address_key, wanted_at) VALUES
+        ($1, 'notice', 'new_device', 'Old@Example.com', 'old@example.com', now() - interval '23 hours'),
+        ($1, 'invitation', NULL, NULL, NULL, now() - interval '23 hours'),
+        ($1, 'email_change', NULL, 'New@Example.com', 'new@example.com', now())`,
+      [user.id],
+    );
+    const [notice, ...others] = await mailer.take(100, ['notice']);
+    t.strictSame(others, []);
+    t.match(notice, { kind: 'notice', event: 'new_device', email: 'Old@Example.com', verified: true, user });
+    t.ok(Math.abs(Date.parse(notice?.at ?? '') - Date.now() + 23 * 3_600_000) < 60_000);
+    t.notMatch(Object.keys(notice ?? {}), /token|expires_at/);
+    const usual = await mailer.take();
+    t.strictSame(usual.map(({ kind }) => kind).sort(), ['email_verification', 'password_reset']);
+    const [change, invitation] = (await mailer.take(100, ['invitation', 'email_change'])).sort((a, b) =>
+      a.kind < b.kind ? -1 : 1,
+    );
+    t.match(change, { kind: 'email_change', email: 'New@Example.com', verified: false, token: /^lkv_/ });
+    t.match(invitation, { kind: 'invitation', email: account.email, token: /^lkr_/ });
+    t.ok(Date.parse(invitation?.expires_at ?? '') > Date.now() + 6 * 86_400_000);
+    await letPass(databaseUrl, 61 * MINUTE);
+    t.strictSame(await mailer.take(100, MAIL_KINDS), [], 'each has expired, at 24 hours or at one');
+    for (const kinds of [[], ['x'], [null], 'notice', ['notice', 'notice'], null])
+      refused(t, await mailer.ask('POST /api/users/mails', { kinds }), 400, 'validation_failed');
+  });
+
+  await t.test('strangers use up no reset of a device that the account knows', async (t) => {
+    await noneIsLeft();
+    const account = anAccount();
+    const { refresh_token } = await signUp(target, account);
+    const stranger = { 'user-agent': 'a stranger' };
+    const withToken = { ...stranger, authorization: `Bearer ${refresh_token}` };
+    const askedBy = async (headers: Record<string, string>) => {
+      t.equal((await requestReset(target, account.username, headers)).statusCode, 200);
+      await lookUp(target);
+      const mails = await mailer.take();
+      for (const { id } of mails) await mailer.settle(id);
+      return mails.length;
+    };
+    const thrice = async (headers: Record<string, string>) => [
+      await askedBy(headers),
+      await askedBy(headers),
+      await askedBy(headers),
+    ];
+    t.strictSame(await thrice(stranger), [1, 1, 1]);
+    t.equal(await askedBy(stranger), 0);
+    t.strictSame([await askedBy({}), await askedBy(withToken), await askedBy({})], [1, 1, 1]);
+    t.strictSame([await askedBy({}), await askedBy(withToken), await askedBy(stranger)], [0, 0, 0]);
+    await letPass(databaseUrl, 30 * MINUTE);
+    t.strictSame([await askedBy(stranger), await askedBy({})], [1, 1], 'after the life of a token');
+    await requestReset(target, account.username, stranger);
+    await requestReset(target, account.username);
+    await lookUp(target);
+    t.equal((await mailer.take()).length, 2, 'nor does a mail that a stranger wants stand for its own');
+    const others = (await signUp(target)).refresh_token;
+    await letPass(databaseUrl, 30 * MINUTE);
+    t.strictSame(await thrice({ ...stranger, authorization: `Bearer ${others}` }), [1, 1, 1]);
+    t.equal(await askedBy(stranger), 0, 'another user is a stranger');
   });
 
   await t.test('what is not settled after 60 minutes is dropped', async (t) => {
@@ -128,7 +215,7 @@ onAStore('wanted mails', async (t, env) => {
     t.strictSame(await mailer.take(), []);
   });
 
-  await t.test('an account gets 3 mails of a kind in an hour', async (t) => {
+  await t.test('an account gets 3 mails of a kind in an hour, and resets in the life of a token', async (t) => {
     await noneIsLeft();
     const account = anAccount();
     const { access_token: token } = await signUp(target, account);
@@ -148,10 +235,13 @@ onAStore('wanted mails', async (t, env) => {
     t.ok(wait > 56 * MINUTE && wait <= 57 * MINUTE, `until the first one is an hour old: ${wait}`);
     t.match(target.audit().at(-1), { event: 'limit.reached', details: { limit: 'mails' } });
     t.strictSame(await mailer.take(), []);
-    await letPass(databaseUrl, wait);
-    t.equal((await askForProof()).statusCode, 200);
+    await letPass(databaseUrl, 27 * MINUTE);
     await wantReset(target, account.username);
-    t.equal((await mailer.take()).length, 2);
+    t.match(await mailer.take(), [{ kind: 'password_reset' }]);
+    refused(t, await askForProof(), 429, 'rate_limited');
+    await letPass(databaseUrl, wait - 27 * MINUTE);
+    t.equal((await askForProof()).statusCode, 200);
+    t.match(await mailer.take(), [{ kind: 'email_verification' }]);
   });
 
   await t.test('the oldest mails come first, 20 at a time unless the request says otherwise', async (t) => {

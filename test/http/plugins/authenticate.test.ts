@@ -38,6 +38,7 @@ const GUARDED = [
   'PATCH /api/user',
   'POST /api/user/password',
   'GET /api/user/email',
+  'POST /api/user/email',
   'POST /api/user/email-verification',
   'GET /api/user/factors',
   'POST /api/user/factors/totp',

@@ -5,12 +5,14 @@
 
   Includes:
     before: announce-rebuild.lua
+    before: email-verified.lua
     after: each.lua, which calls `handleToken` for each token
   Input:
     tokenKey, userKey (one hash tag)
     text: the generation of an access token; '' for a long-lived token
   Output, fields separated by NUL:
-    'good' or 'superseded', created, username, name, user's created, roles [, latest, parent, first, client] [, used (ms)]
+    'good' or 'superseded', created, username, name, user's created, roles, verified ('1' or '')
+      [, latest, parent, first, client] [, used (ms)]
       with the state if this use confirmed the pair, with the time if this use was noted
     'missing', now | 'revoked' | 'reused' | 'disabled'   as in rotate.lua
 ]]
@@ -40,6 +42,7 @@ local function handleToken(tokenKey, userKey, generation)
   local isLatest = generation == token[3]
   if not isLongLived and not isLatest and tonumber(generation) < tonumber(token[3]) then outcome = 'superseded\0' end
   local answer = outcome .. token[1] .. '\0' .. user[1] .. '\0' .. user[2] .. '\0' .. user[3] .. '\0' .. user[5]
+    .. '\0' .. emailVerified(userKey, user[4])
 
   if isLongLived then
     local time = call('TIME')

@@ -7,13 +7,13 @@
   Input:
     KEYS[1...] users
     ARGV[1] seconds to keep them
-    ARGV[2...] for each user: version, username, name, user's created (ms), disabled, roles (comma-separated). NUL separates
-      them: PostgreSQL stores no text with NUL.
+    ARGV[2...] for each user: version, username, name, user's created (ms), disabled (email-verified.lua), roles
+      (comma-separated). NUL separates them: PostgreSQL stores no text with NUL.
   Output:
     nothing
   Errors: none of its own
 ]]
-local FIELDS = '^(%d+)%z([^%z]*)%z([^%z]*)%z(%d+)%z([01])%z([^%z]*)$'
+local FIELDS = '^(%d+)%z([^%z]*)%z([^%z]*)%z(%d+)%z([123])%z([^%z]*)$'
 
 for i, key in ipairs(KEYS) do
   local stored = redis.call('HMGET', key, 'version', 'username', 'name', 'created', 'disabled', 'roles')
@@ -28,6 +28,8 @@ for i, key in ipairs(KEYS) do
       redis.call('EXPIRE', key, ARGV[1])
       redis.call('HSET', key, 'username', username, 'name', name, 'created', created, 'disabled', disabled, 'roles',
         roles, 'version', version)
+      redis.call('HDEL', key, 'verified')
+      if disabled == '3' then redis.call('HSET', key, 'verified', version) end
     end
   end
 end

@@ -9,7 +9,7 @@
     KEYS[1] token   KEYS[2] user (one hash tag)
     ARGV[1] Redis's clock (µs) when the record was read   ARGV[2] seconds to keep a state   ARGV[3] used (ms, '' for never)
     ARGV[4] latest   ARGV[5] parent   ARGV[6] first   ARGV[7] confirmed   ARGV[8] client   ARGV[9] created (ms)
-    ARGV[10] username   ARGV[11] name   ARGV[12] user's created (ms)   ARGV[13] disabled
+    ARGV[10] username   ARGV[11] name   ARGV[12] user's created (ms)   ARGV[13] disabled (email-verified.lua)
     ARGV[14] roles, comma-separated   ARGV[15] version; -1 leaves the user as it is
   Output:
     1 if the state was taken, otherwise 0
@@ -26,6 +26,8 @@ if tonumber(stored[1]) > tonumber(ARGV[1]) then return 0 end
 if tonumber(ARGV[15]) >= tonumber(stored[2] or 0) then
   redis.call('HSET', KEYS[2], 'username', ARGV[10], 'name', ARGV[11], 'created', ARGV[12], 'disabled', ARGV[13])
   redis.call('HSET', KEYS[2], 'roles', ARGV[14], 'version', ARGV[15])
+  redis.call('HDEL', KEYS[2], 'verified')
+  if ARGV[13] == '3' then redis.call('HSET', KEYS[2], 'verified', ARGV[15]) end
 end
 redis.call('EXPIRE', KEYS[2], ARGV[2])
 

@@ -3,6 +3,7 @@
 
   Includes:
     before: announce-rebuild.lua
+    before: email-verified.lua
     after: each.lua, which calls `handleToken` for each token
   Input:
     tokenKey, userKey (one hash tag)
@@ -11,7 +12,7 @@
       estimate of this Redis's clock)
   Output, fields separated by NUL:
     outcome, now, detail, latest, parent, first, confirmed, client, created, username, name, user's created,
-      roles
+      roles, verified ('1' or '')
       outcome 'issued' (detail: the row of the table), 'held' (detail: µs to wait), 'refused' (detail: the reason),
       'repeated' or 'reused' (detail: '')
     'missing', now   no state or no user here: rebuild it from the record
@@ -56,7 +57,7 @@ local function handleToken(tokenKey, userKey, text)
   local function reply(outcome, detail)
     return outcome .. '\0' .. print53(now) .. '\0' .. detail .. '\0' .. print53(latest) .. '\0' .. print53(parent)
       .. '\0' .. print53(first) .. '\0' .. confirmed .. '\0' .. lastClient .. '\0' .. token[6] .. '\0' .. user[1]
-      .. '\0' .. user[2] .. '\0' .. user[3] .. '\0' .. user[5]
+      .. '\0' .. user[2] .. '\0' .. user[3] .. '\0' .. user[5] .. '\0' .. emailVerified(userKey, user[4])
   end
 
   local function issue(row, newParent, newFirst)
@@ -69,7 +70,8 @@ local function handleToken(tokenKey, userKey, text)
     call('HSET', tokenKey, 'latest', print53(latest), 'parent', print53(parent), 'first', print53(first),
       'confirmed', confirmed, 'client', client)
     call('EXPIRE', tokenKey, keep)
-    call('EXPIRE', userKey, keep)
+    -- What 1.0.0 has written does not say whether the address is verified, so it is read from the record again in time.
+    if user[4] ~= '0' then call('EXPIRE', userKey, keep) end
     return reply('issued', row)
   end
 
