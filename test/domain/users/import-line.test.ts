@@ -31,6 +31,7 @@ test('a line has its fields, and the optional ones their defaults', (t) => {
       roles: [],
       disabled: false,
       emailVerified: false,
+      locale: null,
       totpSecret: null,
     },
   });
@@ -40,6 +41,7 @@ test('a line has its fields, and the optional ones their defaults', (t) => {
     roles: ['a'],
     disabled: true,
     email_verified: true,
+    locale: 'PT-br',
   };
   t.match(read({ ...GOOD, ...all }), {
     ok: true,
@@ -49,9 +51,13 @@ test('a line has its fields, and the optional ones their defaults', (t) => {
       roles: ['a'],
       disabled: true,
       emailVerified: true,
+      locale: 'pt-BR',
     },
   });
-  t.match(read({ ...GOOD, external_id: null }), { ok: true, user: { externalId: null } });
+  t.match(read({ ...GOOD, external_id: null, locale: null, roles: null }), {
+    ok: true,
+    user: { externalId: null, locale: null, roles: [] },
+  });
   t.match(read(`  ${JSON.stringify(GOOD)}\r`), { ok: true }, 'with white space and the line end of Windows');
   t.match(read(`\ufeff${JSON.stringify(GOOD)}`), { ok: true }, 'with a byte order mark');
   t.end();
@@ -93,6 +99,9 @@ test('every problem of a line is named by its field, without a value', (t) => {
     [{ ...GOOD, email: 'secret' }, /^email must be an e-mail address$/],
     [{ ...GOOD, password_hash: 'secret' }, /^password_hash is not a hash$/],
     [{ ...GOOD, password: 'secret' }, /^holds 1 unknown fields; known are username, /],
+    [{ ...GOOD, locale: 'en_secret' }, /^locale must be a language tag of BCP 47/],
+    [{ ...GOOD, locale: 5 }, /^locale must be a string$/],
+    [{ ...GOOD, invite: true }, /^holds 1 unknown fields/],
     [{ ...GOOD, totp_secret: 'short' }, /^totp_secret is too short$/],
     [{ ...GOOD, roles: 'a' }, /^roles must be a list$/],
     [{ ...GOOD, roles: null, disabled: 1 }, /^disabled must be true or false$/],

@@ -16,7 +16,13 @@ const SHOP = {
   audience: null,
   proof: { by: 'secret' as const, secretHash: new Uint8Array(32) },
 };
-const ADA = { ...aUser(), emailVerified: false, externalId: null, emailDeliverable: true };
+const ADA = {
+  ...aUser(),
+  emailVerified: false,
+  externalId: null,
+  locale: null,
+  emailDeliverable: true,
+};
 const ADDRESS = { email: 'ada@example.com', verified: true };
 const RESERVATION = { grace: 1000, hashes: () => [] };
 const SUMMARY: TokenSummary = {
@@ -182,9 +188,9 @@ test('a repeat finishes what an earlier try could not, and is no second event', 
 
 test('fields that are refused are named together, and nothing is written', async (t) => {
   const { done, change } = aService();
-  await t.rejects(change({ username: 'admin', roles: ['Editor'] }), {
+  await t.rejects(change({ username: 'admin', roles: ['Editor'], locale: 'en_US' }), {
     code: 'validation_failed',
-    errors: [{ path: '/username' }, { path: '/roles' }],
+    errors: [{ path: '/username' }, { path: '/roles' }, { path: '/locale' }],
   });
   await t.rejects(change({}), {
     code: 'validation_failed',
