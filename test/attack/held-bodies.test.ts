@@ -131,6 +131,7 @@ const OTHERS = [
   'POST /api/users/:id/password-reset',
   'POST /api/users/:id/invitation',
   'POST /api/users/mails',
+  'POST /api/users/mails/undeliverable',
   'DELETE /api/users/mails/:id',
 ];
 
