@@ -4,7 +4,7 @@ import { callRight, COVERS, kindOf, RIGHTS, type Right } from '../../src/domain/
 import { aManager, type Manager } from '../support/accounts.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import { bearer, logIn, verify } from '../support/client.ts';
-import { aMailer, lookUp, type Mail } from '../support/mails.ts';
+import { aMailer, lookUp } from '../support/mails.ts';
 import { aRegisteredService, basic } from '../support/registered-service.ts';
 import '../support/watch-leaks.ts';
 import { attackedOperations, bodyOf, headersOf, inParallel, type Attacked } from './operations.ts';
@@ -206,9 +206,8 @@ function learnNames({ usernames }: Victims, known: Known): void {
 
 /** Hands each mail to the owner of its address, one of whom is the attacker. */
 async function readMails({ mailer }: World, known: Known): Promise<void> {
-  const response = await mailer.ask('POST /api/users/mails', { limit: 100, kinds: MAIL_KINDS });
-  for (const { email, token } of response.json<{ mails: Mail[] }>().mails)
-    if (email.endsWith(AT_HOME) && token !== undefined) learn(known, { token });
+  for (const { email, token } of await mailer.take(100, MAIL_KINDS))
+    if (email.endsWith(AT_HOME)) learn(known, { token });
 }
 
 /** @returns whether it was not refused. */

@@ -65,9 +65,8 @@ export function verifyEmail(target: TestApp, token: string, headers: Record<stri
 export async function letPass(databaseUrl: string, seconds: number): Promise<void> {
   for (const [table, ...columns] of [
     ['wanted_mails', 'wanted_at', 'taken_at', 'settled_at'],
-    ['email_verifications', 'expires_at'],
+    ['mailed_tokens', 'expires_at', 'used_at'],
     ['password_resets', 'expires_at'],
-    ['mailed_resets', 'expires_at'],
   ]) {
     const earlier = columns.map((column) => `${column} = ${column} - interval '${seconds} seconds'`);
     await sql(databaseUrl, `UPDATE ${table} SET ${earlier.join(', ')}`);
