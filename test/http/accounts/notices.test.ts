@@ -8,7 +8,6 @@ import { addApp } from '../../support/own-factors.ts';
 import { redeem } from '../../support/resets.ts';
 import { sql } from '../../support/sql.ts';
 import { onAStore } from '../../support/stores.ts';
-import { latchkey } from '../../support/latchkey.ts';
 
 const PASSWORD = 'difference engine';
 const ELSEWHERE = { 'user-agent': 'another device' };
@@ -163,14 +162,6 @@ onAStore('notices', async (t, env) => {
       );
       t.ok(notices.every(({ at }) => Math.abs(Date.parse(at ?? '') - Date.now()) < 60_000));
     });
-
-  await t.test('the operator’s command tells of removed factors', async (t) => {
-    const { pair, account } = await aScene(target, byService);
-    await aFactor(target, pair);
-    const command = ['user', 'factors', account.username, '--remove', '--yes'];
-    await latchkey(command, { DATABASE_URL: databaseUrl, NOTICES: 'true' });
-    t.match(await delivered(), [{ event: 'factor_removed', user: { id: pair.user.id } }]);
-  });
 
   await t.test('an address that nobody has proved gets none, whatever happens', async (t) => {
     for (const [, , act] of CAUSES) await act(await aScene(target, byService, false));
