@@ -32,8 +32,9 @@ export type ParsedLine = { ok: true; user: ImportedUser } | { ok: false; problem
 export type ReadField<Value> = { ok: true; value: Value } | { ok: false; message: string };
 
 /**
- * Of every field: what a line calls it, and what reads it. A line that lacks the field gives `undefined`. A reader also
- * gets what the fields before its own have become.
+ * Of every field: what a line calls it, and what reads it. A line that lacks the field gives `undefined`, and so does
+ * `null`, which sources write for what they lack; only as a hash it says something, that there is no password. A reader
+ * also gets what the fields before its own have become.
  */
 type Readers = {
   [Field in keyof ImportedUser]: readonly [
@@ -65,7 +66,7 @@ export function makeReadLine({
     username: [
       'username',
       (raw) => {
-        if (isMissing(raw)) return { ok: true, value: randomUsername() };
+        if (raw === undefined) return { ok: true, value: randomUsername() };
         const username = ofText(newNames.username)(raw);
         return username.ok ? username : { ok: false, message: `${username.message}${MAY_BE_LEFT_OUT}` };
       },
@@ -74,11 +75,11 @@ export function makeReadLine({
     name: [
       'name',
       (raw, { username = '' }) =>
-        isMissing(raw) ? { ok: true, value: username } : ofText(newNames.name)(raw),
+        raw === undefined ? { ok: true, value: username } : ofText(newNames.name)(raw),
     ],
     email: ['email', ofText(newNames.email)],
     hash: ['password_hash', readHash],
-    externalId: ['external_id', (raw) => (isMissing(raw) ? NONE : ofText(parseExternalId)(raw))],
+    externalId: ['external_id', (raw) => (raw === undefined ? NONE : ofText(parseExternalId)(raw))],
     createdAt: ['created_at', (raw) => (raw === undefined ? NONE : parseCreatedAt(raw, now()))],
     roles: ['roles', (raw) => parseRoles(raw ?? [])],
     disabled: ['disabled', parseFlag],
@@ -96,7 +97,8 @@ export function makeReadLine({
       keyof ImportedUser,
       Readers[keyof ImportedUser],
     ][]) {
-      const result = read(object[name], user as Partial<ImportedUser>);
+      const given = field === 'hash' ? object[name] : (object[name] ?? undefined);
+      const result = read(given, user as Partial<ImportedUser>);
       if (result.ok) user[field] = result.value;
       else problems.push(`${name} ${result.message}`);
     }
@@ -127,11 +129,6 @@ function fromJson(text: string): Record<string, unknown> | null {
 }
 
 const NONE = { ok: true, value: null } as const;
-
-/** Sources write `null` for what they lack. */
-function isMissing(raw: unknown): raw is null | undefined {
-  return raw === undefined || raw === null;
-}
 
 /** Behind the problem of a username: whoever cannot have the one of the other system logs in by address. */
 export const MAY_BE_LEFT_OUT = ', but may be left out';
