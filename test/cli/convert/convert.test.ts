@@ -117,6 +117,18 @@ test('a document of more than 512 MiB says how the tool writes smaller ones; lin
   }
 });
 
+test('a document that would fill the heap says how much it needs', async (t) => {
+  const path = join(testFolder(t), 'in');
+  writeFileSync(path, '[{');
+  truncateSync(path, 100 * 1024 ** 2);
+  const NODE_OPTIONS = '--max-old-space-size=128';
+  t.match(await latchkey(['user', 'convert', '--from', 'django', path], { NODE_OPTIONS }), {
+    code: 1,
+    stdout: '',
+    stderr: /^latchkey: .* set NODE_OPTIONS=--max-old-space-size=400, or dump with --format jsonl/,
+  });
+});
+
 test('the second account of an address, of a name that looks the same, or of an id', async (t) => {
   const { lines, findings } = await converted(
     t,
