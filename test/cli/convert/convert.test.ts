@@ -125,7 +125,7 @@ test('a document that would fill the heap says how much it needs', async (t) => 
   t.match(await latchkey(['user', 'convert', '--from', 'django', path], { NODE_OPTIONS }), {
     code: 1,
     stdout: '',
-    stderr: /^latchkey: .* set NODE_OPTIONS=--max-old-space-size=400, or dump with --format jsonl/,
+    stderr: /in has no line .* set NODE_OPTIONS=--max-old-space-size=400, or dump with --format jsonl/,
   });
 });
 
@@ -247,7 +247,7 @@ const FACTORS: [SystemName, 'app' | 'none' | 'lost' | 'unknown', ...Fields[]][] 
   ['wordpress', 'unknown', { roles: '' }],
   ['supabase', 'unknown', supabase(undefined)],
   ['supabase', 'none', supabase(null), supabase([]), supabase([{ ...SUPABASE_OTP, status: 'unverified' }])],
-  ['supabase', 'app', supabase([SUPABASE_OTP, 7].map((row) => Object.assign({ status: 'verified' }, row)))],
+  ['supabase', 'app', supabase([{ status: 'verified' }, { ...SUPABASE_OTP, status: 'verified' }])],
   [
     'supabase',
     'lost',

@@ -141,7 +141,7 @@ test('an account without a password is opened by a reset only', async (t) => {
   }
 });
 
-test('a failed login does the same work for imported accounts, own ones, disabled ones and unknown names, whatever the other system makes of the password', async (t) => {
+test('a failed login does the same work, whosever the name is and whatever the other system makes of the password', async (t) => {
   const wordpress = `$wp${(await cheapHashes()).bcrypt}`;
   const phpbb = `$H$5saltsalt${'A'.repeat(22)}`;
   const target = await buildTestApp(t, { databaseUrl: await imported(t, { wordpress, phpbb }), env: ENV });
