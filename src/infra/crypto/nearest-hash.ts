@@ -106,14 +106,14 @@ export const NEAREST: readonly Refused[] = [
   },
   { begins: '`:B:`, `:pbkdf2:`', pattern: /^:(A|B|pbkdf2|bcrypt):/, whose: 'MediaWiki', remedy: RESET },
   {
-    begins: '`Bcrypt:$2y$`, `Argon2:$argon2id$`, `Phpass:$P$`',
-    pattern: /^(bcrypt|argon2|phpass):\$/i,
+    begins: '`Bcrypt:$2y$`, `Argon2:$argon2i$`',
+    pattern: /^(bcrypt|argon2):\$/i,
     whose: 'WoltLab Suite since 5.4',
     remedy: 'leave out the name and the colon in front',
   },
   {
     begins: '`DoubleBcrypt:`, `wcf1:`, `vb5:`',
-    pattern: /^(doublebcrypt|cryptmd5|[a-z]+\d+):/i,
+    pattern: /^(doublebcrypt|cryptmd5|phpass|[a-z]+\d+):/i,
     whose: 'WoltLab Suite, with a hash of before 5.4 or of another board',
     remedy: RESET,
   },
