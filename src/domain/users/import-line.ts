@@ -13,7 +13,8 @@ export type ParsedLine = { ok: true; user: ImportedUser } | { ok: false; problem
 export type ReadField<Value> = { ok: true; value: Value } | { ok: false; message: string };
 
 /**
- * What reads each field of a line. A line that lacks the field gives `undefined`. A reader also gets what the fields
+ * What reads each field of a line. A line that lacks the field gives `undefined`, and so does `null`, which sources write
+ * for what they lack; only as a hash it says something, that there is no password. A reader also gets what the fields
  * before its own have become.
  */
 type Readers = {
@@ -42,18 +43,18 @@ export function makeReadLine({
   const { username, name, email, externalId, roles, disabled, emailVerified, locale } = ACCOUNT_FIELDS;
   const readers: Readers = {
     username: (raw) => {
-      if (isMissing(raw)) return { ok: true, value: randomUsername() };
+      if (raw === undefined) return { ok: true, value: randomUsername() };
       const parsed = username.parse(raw, newNames);
       return parsed.ok ? parsed : { ok: false, message: `${parsed.message}${MAY_BE_LEFT_OUT}` };
     },
     // A refused username refuses the line, so its text does not matter then.
     name: (raw, { username = '' }) =>
-      isMissing(raw) ? { ok: true, value: username } : name.parse(raw, newNames),
+      raw === undefined ? { ok: true, value: username } : name.parse(raw, newNames),
     email: (raw) => email.parse(raw, newNames),
     hash: readHash,
     externalId: (raw = null) => externalId.parse(raw),
     createdAt: (raw) => (raw === undefined ? { ok: true, value: null } : parseCreatedAt(raw, now())),
-    roles: (raw) => roles.parse(raw ?? []),
+    roles: (raw = []) => roles.parse(raw),
     disabled: (raw = false) => disabled.parse(raw),
     emailVerified: (raw = false) => emailVerified.parse(raw),
     locale: (raw = null) => locale.parse(raw),
@@ -69,7 +70,8 @@ export function makeReadLine({
     const problems: string[] = [];
     for (const field of fields) {
       const { json } = ACCOUNT_FIELDS[field];
-      const result = readers[field](object[json], user as Partial<ImportedUser>);
+      const given = field === 'hash' ? object[json] : (object[json] ?? undefined);
+      const result = readers[field](given, user as Partial<ImportedUser>);
       if (result.ok) user[field] = result.value;
       else problems.push(`${json} ${result.message}`);
     }
@@ -99,10 +101,6 @@ function fromJson(text: string): Record<string, unknown> | null {
   }
 }
 
-/** Sources write `null` for what they lack. */
-function isMissing(raw: unknown): raw is null | undefined {
-  return raw === undefined || raw === null;
-}
 
 /** Behind the problem of a username: whoever cannot have the one of the other system logs in by address. */
 export const MAY_BE_LEFT_OUT = ', but may be left out';
