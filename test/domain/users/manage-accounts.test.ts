@@ -23,7 +23,7 @@ const ADA = {
   locale: null,
   emailDeliverable: true,
 };
-const ADDRESS = { email: 'ada@example.com', verified: true };
+const ADDRESS = { email: 'ada@example.com', verified: true, pending: null, deliverable: true };
 const RESERVATION = { grace: 1000, hashes: () => [] };
 const SUMMARY: TokenSummary = {
   id: 12,
@@ -82,7 +82,7 @@ function aService({ away = '', ...changed }: Partial<ChangedAccount> & { away?: 
       },
     },
     accountWithTokens: ({ user, tokenId }) =>
-      Promise.resolve({ user, tokens: user === ADA && tokenId === 0 ? [SUMMARY] : [] }),
+      Promise.resolve({ user, locale: null, tokens: user === ADA && tokenId === 0 ? [SUMMARY] : [] }),
     issueReset: async (key, tokenHash) => {
       await step('reset', Buffer.from(tokenHash).toString('hex'));
       return isAda(key) ? { userId: ADA.id, expiresAt: 99, disabled: false } : null;
