@@ -8,7 +8,7 @@ import { claimsOf, headerOf } from '../../test/support/client.ts';
 import { load, loginFlood } from '../../test/support/generator/generator.ts';
 import { runLoad } from '../../test/support/generator/load.ts';
 import { verifyRequest } from '../../test/support/generator/requests.ts';
-import { startServer } from '../../test/support/measured-server.ts';
+import { limitsOfV8, startServer } from '../../test/support/measured-server.ts';
 import { CONNECTIONS } from './operations.ts';
 import { PRODUCTION_COST, type World } from './world.ts';
 
@@ -87,7 +87,7 @@ async function measure(
   const hashes = concurrency * hashMemory(PRODUCTION_COST);
   const server = await startServer({
     script: new URL('../../src/server.js', import.meta.url).pathname,
-    nodeOptions: [limitedTo(BASE_MEMORY + hashes)],
+    nodeOptions: limitedTo(BASE_MEMORY + hashes),
     env: {
       ...world.env,
       RATE_LIMIT_LOGIN: '0',
@@ -127,7 +127,7 @@ async function measure(
   return { concurrency, tracing, peak, base: peak - hashes };
 }
 
-/** What the service reads as the memory limit of its container. It does not change the limits of V8. */
-function limitedTo(bytes: number): string {
-  return `--import=data:text/javascript,process.constrainedMemory=()=>${bytes}`;
+/** What the service reads as the memory limit of its container, and what V8 makes of it. */
+function limitedTo(bytes: number): string[] {
+  return [`--import=data:text/javascript,process.constrainedMemory=()=>${bytes}`, ...limitsOfV8(bytes)];
 }

@@ -4,7 +4,7 @@ import type { BoundedQueues } from '../domain/limits/bounded.ts';
 import { makeBudget } from '../domain/limits/budget.ts';
 import type { LimitAttempt } from '../domain/limits/limit-attempts.ts';
 import type { Clock } from '../domain/clock.ts';
-import { makeResetRequests } from '../domain/users/reset-requests.ts';
+import { makeResetRequests } from '../domain/mails/reset-requests.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { makeMailStore } from '../infra/postgres/wanted-mails.ts';
 import type { BackgroundTasks } from '../runtime/background-tasks.ts';

@@ -94,6 +94,16 @@ test('the README’s function ends, and deletes the Job, if its pod cannot start
 
 const WORKLOAD = ['--issuer', 'https://issuer.example', '--subject', 'system:serviceaccount:shop:shop'];
 
+/** As `wp user list --format=json` writes it. */
+const WORDPRESS_USERS = JSON.stringify([
+  {
+    ID: '7',
+    user_login: 'grace',
+    user_email: 'grace@example.com',
+    user_pass: '$P$B55D6LjfHDkINU5wF.v2BuuzO0/XPk/',
+  },
+]);
+
 /** Every command with its arguments, in an order that works, and the text of its result. */
 const COMMANDS: [command: string, more: string[], text: RegExp][] = [
   ['migrate', [], /^applied /],
@@ -118,6 +128,11 @@ const COMMANDS: [command: string, more: string[], text: RegExp][] = [
   ['user factors', ['ada'], /\b0\b|\bno\b/],
   ['user export', ['EXPORT'], /^exported 1 accounts/],
   ['user delete', ['ada', '--yes'], /^deleted, 0 tokens ended$/],
+  [
+    'user convert',
+    ['--from', 'wordpress', 'WORDPRESS', 'CONVERTED', '--drop-factors'],
+    /^converted 1 accounts, left out 0$/m,
+  ],
   // The names of a deleted account are reserved.
   ['user import', ['EXPORT'], /^imported 0, refused 1, skipped 0$/],
   ['client create', ['shop'], /client_secret/],
@@ -159,9 +174,15 @@ test('every command has all that it needs in that pod', { skip: skip || redisMis
   };
   t.intercept(process, 'constrainedMemory', { value: () => memoryOf(spec) });
   t.intercept(process, 'stdin', { value: Readable.from(['no token']) });
-  const exported = join(scratch(t), 'users.jsonl');
+  const folder = scratch(t);
+  const files: Readonly<Record<string, string>> = {
+    EXPORT: join(folder, 'users.jsonl'),
+    WORDPRESS: join(folder, 'wordpress.json'),
+    CONVERTED: join(folder, 'converted.jsonl'),
+  };
+  writeFileSync(files.WORDPRESS ?? '', WORDPRESS_USERS);
   for (const [command, more, text] of COMMANDS) {
-    const words = more.map((word) => (word === 'EXPORT' ? exported : word));
+    const words = more.map((word) => files[word] ?? word);
     const outcome = await inThisProcess([...command.split(' '), ...words], env);
     t.match(outcome.text, text, command);
     t.equal(outcome.isWell ?? true, !['explain', 'user import'].includes(command), command);

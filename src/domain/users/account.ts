@@ -4,13 +4,18 @@ import type { TokenRecord } from '../tokens/token-record.ts';
 import type { AccountKey } from '../identifiers.ts';
 import type { ChangedNames } from './ports.ts';
 import type { User } from '../user.ts';
-import type { Address } from './wanted-mail.ts';
 
 /** An account, as operators and services see it: without e-mail address and password. */
 export interface Account extends User {
   emailVerified: boolean;
   /** The id that another system gave the user. */
   externalId: string | null;
+}
+
+/** An account's address, as its owner gave it. */
+export interface Address {
+  email: string;
+  verified: boolean;
 }
 
 /** What is absent stays. */

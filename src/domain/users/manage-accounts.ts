@@ -18,6 +18,7 @@ import {
   type Account,
   type AccountChanges,
   type AccountStore,
+  type Address,
   type ChangedAccount,
   type Reservation,
 } from './account.ts';
@@ -25,7 +26,6 @@ import type { FinishUserChange } from './finish-user-change.ts';
 import { parseNames, type NewNames } from './new-names.ts';
 import type { AccountWithTokens, TokenSummary } from './account-with-tokens.ts';
 import { roleErrors } from '../roles.ts';
-import type { Address } from './wanted-mail.ts';
 
 interface ManageAccountsPorts {
   accounts: Pick<AccountStore, 'find' | 'address' | 'page' | 'change' | 'delete'>;

@@ -1,8 +1,8 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
 import { MAIL_KINDS } from '../../domain/mail-kinds.ts';
-import type { Mails } from '../../domain/users/mails.ts';
-import type { TakenMail } from '../../domain/users/wanted-mail.ts';
+import type { Mails } from '../../domain/mails/mails.ts';
+import type { TakenMail } from '../../domain/mails/wanted-mail.ts';
 import { operation } from '../openapi/operation.ts';
 import { BY_SERVICE } from '../openapi/description.ts';
 import { serviceOf } from '../plugins/authenticate-service.ts';

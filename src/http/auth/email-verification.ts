@@ -1,6 +1,6 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
-import type { Mails } from '../../domain/users/mails.ts';
+import type { Mails } from '../../domain/mails/mails.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
 import { closedBody, MessageSchema } from '../schemas.ts';

@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
 import type { ResetPassword } from '../../domain/users/reset-password.ts';
-import type { ResetRequests } from '../../domain/users/reset-requests.ts';
+import type { ResetRequests } from '../../domain/mails/reset-requests.ts';
 import { callerTurn, type NetworkOf } from '../caller/network.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';

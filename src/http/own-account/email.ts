@@ -1,5 +1,5 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
-import type { Mails } from '../../domain/users/mails.ts';
+import type { Mails } from '../../domain/mails/mails.ts';
 import { operation } from '../openapi/operation.ts';
 import { callerOf, principalOf } from '../plugins/authenticate.ts';
 import { AddressSchema, MessageSchema, refuseBody } from '../schemas.ts';

@@ -1,9 +1,8 @@
 import type { UserStatus } from '../../domain/feed/ports.ts';
 import { givenAddress, storedAddress } from '../../domain/address.ts';
-import { endsAll, type Account, type AccountStore } from '../../domain/users/account.ts';
+import { endsAll, type Account, type AccountStore, type Address } from '../../domain/users/account.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import type { WantedNames } from '../../domain/users/taken.ts';
-import type { Address } from '../../domain/users/wanted-mail.ts';
 import {
   Prisma,
   type PrismaClient,

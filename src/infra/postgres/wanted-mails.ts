@@ -1,7 +1,7 @@
 import type { MailKind } from '../../domain/mail-kinds.ts';
 import { hashOneTimeToken } from '../../domain/passwords/one-time-token.ts';
-import { MAIL_HIDDEN, MAIL_WANTED, MAX_MAILS } from '../../domain/users/wanted-mail.ts';
-import type { MailStore, TakenMail } from '../../domain/users/wanted-mail.ts';
+import { MAIL_HIDDEN, MAIL_WANTED, MAX_MAILS } from '../../domain/mails/wanted-mail.ts';
+import type { MailStore, TakenMail } from '../../domain/mails/wanted-mail.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { lockCaller } from './caller-lock.ts';
 import type { Postgres } from './client.ts';

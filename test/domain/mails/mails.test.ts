@@ -4,8 +4,8 @@ import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import type { Guess } from '../../../src/domain/passwords/guessing-limits.ts';
 import { hashOneTimeToken } from '../../../src/domain/passwords/one-time-token.ts';
 import type { Caller } from '../../../src/domain/principal.ts';
-import { makeMails } from '../../../src/domain/users/mails.ts';
-import type { TakenMail } from '../../../src/domain/users/wanted-mail.ts';
+import { makeMails } from '../../../src/domain/mails/mails.ts';
+import type { TakenMail } from '../../../src/domain/mails/wanted-mail.ts';
 import { openLimits } from '../../support/open-limits.ts';
 import { aUser, NO_FACTOR } from '../../support/token.ts';
 

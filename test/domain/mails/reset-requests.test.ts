@@ -2,7 +2,7 @@ import { test } from 'tap';
 import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import type { LoginName } from '../../../src/domain/identifiers.ts';
-import { makeResetRequests } from '../../../src/domain/users/reset-requests.ts';
+import { makeResetRequests } from '../../../src/domain/mails/reset-requests.ts';
 import { someQueues } from '../../support/bounded-queues.ts';
 import { aClock } from '../../support/clock.ts';
 

@@ -11,8 +11,8 @@ import {
 } from '../passwords/one-time-token.ts';
 import type { Caller, Principal } from '../principal.ts';
 import type { ServiceIdentity } from '../services/registered-service.ts';
-import type { AccountStore } from './account.ts';
-import { MAIL_WANTED, type Address, type MailStore, type TakenMail } from './wanted-mail.ts';
+import type { AccountStore, Address } from '../users/account.ts';
+import { MAIL_WANTED, type MailStore, type TakenMail } from './wanted-mail.ts';
 
 interface MailsPorts {
   mails: Pick<MailStore, 'wantVerification' | 'take' | 'settle' | 'verify'>;

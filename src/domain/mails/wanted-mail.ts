@@ -2,6 +2,7 @@ import type { LoginName } from '../identifiers.ts';
 import type { MailKind } from '../mail-kinds.ts';
 import type { TokenKey } from '../principal.ts';
 import type { User } from '../user.ts';
+import type { Address } from '../users/account.ts';
 
 /** For how long a mail that was taken is hidden from other mailers, in milliseconds. */
 export const MAIL_HIDDEN = 60_000;
@@ -9,12 +10,6 @@ export const MAIL_HIDDEN = 60_000;
 export const MAIL_WANTED = 3_600_000;
 /** The most mails of one kind that an account gets in that time. */
 export const MAX_MAILS = 3;
-
-/** An account's address, as its owner gave it. */
-export interface Address {
-  email: string;
-  verified: boolean;
-}
 
 /** A mail for a mailer. It holds the only copy of its token. */
 export interface TakenMail extends Address {
