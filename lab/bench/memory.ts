@@ -8,7 +8,7 @@ import { claimsOf, headerOf } from '../../test/support/client.ts';
 import { load, loginFlood } from '../../test/support/generator/generator.ts';
 import { runLoad } from '../../test/support/generator/load.ts';
 import { verifyRequest } from '../../test/support/generator/requests.ts';
-import { startServer } from '../../test/support/measured-server.ts';
+import { limitsOfV8, startServer } from '../../test/support/measured-server.ts';
 import { CONNECTIONS } from './operations.ts';
 import { PRODUCTION_COST, type World } from './world.ts';
 
@@ -127,16 +127,7 @@ async function measure(
   return { concurrency, tracing, peak, base: peak - hashes };
 }
 
-/**
- * As in a container with this memory limit: what the service reads as the limit, and what V8 makes of it. V8 gives half
- * to the old generation, and a 128th of that to each of the young one's spaces (HeapSizeFromPhysicalMemory in heap.cc).
- * Without these, it would follow the memory of this machine, and collect garbage when it likes.
- */
+/** What the service reads as the memory limit of its container, and what V8 makes of it. */
 function limitedTo(bytes: number): string[] {
-  const old = bytes / 2 / 1024 ** 2;
-  return [
-    `--import=data:text/javascript,process.constrainedMemory=()=>${bytes}`,
-    `--max-old-space-size=${Math.floor(old)}`,
-    `--max-semi-space-size=${Math.ceil(old / 128)}`,
-  ];
+  return [`--import=data:text/javascript,process.constrainedMemory=()=>${bytes}`, ...limitsOfV8(bytes)];
 }

@@ -34,7 +34,26 @@ interface ServerOptions {
 
 const START_TIMEOUT = 60_000;
 
-/** Starts the service or a bare server (floor.ts), and waits until it says where it serves. */
+/** Of the usual container: its memory is what the configuration check demands (src/config/config.ts). */
+const USUAL_MEMORY = 768 * 1024 ** 2;
+
+/** The options of Node in the image. */
+const IMAGE_OPTIONS = (
+  JSON.parse(
+    /^CMD (\[.*\])$/m.exec(readFileSync(new URL('../../../Dockerfile', import.meta.url), 'utf8'))?.[1] ??
+      '[]',
+  ) as string[]
+).filter((word) => word.startsWith('--'));
+
+/**
+ * The limits that V8 has in a container with this memory, of which it takes half for the old generation
+ * (HeapSizeFromPhysicalMemory in its heap.cc). By the memory of this machine, it would collect garbage less often.
+ */
+export function limitsOfV8(memory = USUAL_MEMORY): string[] {
+  return [...IMAGE_OPTIONS, `--max-old-space-size=${Math.floor(memory / 2 / 1024 ** 2)}`];
+}
+
+/** Starts the service or a bare server (floor.ts) as in the usual container, and waits until it says where it serves. */
 export async function startServer({
   script,
   args = [],
@@ -43,7 +62,7 @@ export async function startServer({
   logFile,
 }: ServerOptions): Promise<ServerProcess> {
   const log = openSync(logFile, 'a');
-  const child = spawn(process.execPath, [...nodeOptions, script, ...args], {
+  const child = spawn(process.execPath, [...limitsOfV8(), ...nodeOptions, script, ...args], {
     env,
     stdio: ['ignore', log, 'inherit'],
   });
