@@ -90,6 +90,16 @@ export const SERVICE_LOOPS: Loop[] = [
     },
   },
   {
+    name: 'report the addresses of new accounts',
+    of: ['reportUndeliverable'],
+    leaves: { signup: FEW, 'account changed by a service': FEW },
+    times: FEW,
+    begin: (user) => async () => {
+      const { username } = (await open(user.target)).user;
+      return asService(user)('POST /api/users/mails/undeliverable', { email: `${username}@example.com` });
+    },
+  },
+  {
     name: 'take and settle the mails of new accounts, which prove their addresses',
     of: ['takeMails', 'settleMail', 'requestEmailVerification', 'verifyEmail'],
     leaves: { signup: FEW, 'a mail that is wanted': FEW, 'a mail taken, and its token used': FEW },

@@ -3,7 +3,7 @@ import { COUNTED_BY } from '../../src/domain/limits/counter-keys.ts';
 import { SLOT_LIMITS, type SlotLimit } from '../../src/domain/refusal-reasons.ts';
 import type { Environment } from '../../src/config/config.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
-import { anAccount, call, pairOf } from '../support/client.ts';
+import { anAccount, call, logIn, pairOf } from '../support/client.ts';
 import { valueOf } from '../support/exposition.ts';
 import { aFactor, firstStep, logInWithFactor, secondStep } from '../support/factors.ts';
 import { confirmApp, setUpApp } from '../support/own-factors.ts';
@@ -156,6 +156,21 @@ const ATTACKS: Record<SlotLimit, Attack> = {
           return call(target, 'POST /api/auth/password-reset-request', { payload, headers: from() });
         }),
       ),
+  },
+  reset_account: {
+    limits: { RATE_LIMIT_ACCOUNT: FEW },
+    begin: async (target) => {
+      const { username } = await anOwner(target);
+      return async (from, i) => {
+        // A session each: their user can open as many as they like.
+        const { refresh_token: token } = await logIn(target, username);
+        return repeatedly((n) => {
+          const payload = { username: `unknown-${i}-${n}` };
+          const headers = from();
+          return call(target, 'POST /api/auth/password-reset-request', { token, payload, headers });
+        });
+      };
+    },
   },
   llt_budget: newTokens({ RATE_LIMIT_LLT: FEW }),
   llt_network: newTokens({ RATE_LIMIT_LLT_NETWORK: FEW }),

@@ -130,6 +130,7 @@ const OTHERS = [
   'DELETE /api/users/:id/factors',
   'POST /api/users/:id/password-reset',
   'POST /api/users/mails',
+  'POST /api/users/mails/undeliverable',
   'DELETE /api/users/mails/:id',
 ];
 

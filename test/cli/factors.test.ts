@@ -137,9 +137,11 @@ test('user factors lists, and removes all factors with all tokens', async (t) =>
   const target = await buildTestApp(t);
   target.composition.start();
   const { databaseUrl: DATABASE_URL } = target;
-  const run = (...words: string[]) => latchkey(['user', 'factors', ...words], { DATABASE_URL });
+  const run = (...words: string[]) =>
+    latchkey(['user', 'factors', ...words], { DATABASE_URL, NOTICES: 'true' });
   const account = anAccount();
   const pair = await signUp(target, account);
+  await sql(DATABASE_URL, 'UPDATE users SET email_verified_at = now()');
   const { access_token: token, user } = pair;
   const { longlived_token: llt } = await createLongLived(target, token);
   t.match(await run(account.username), { code: 0, stdout: 'no second factor\n' });
@@ -170,6 +172,9 @@ test('user factors lists, and removes all factors with all tokens', async (t) =>
     { event: 'user.factors_removed', severity: 'warn', subject: { user_id: user.id }, details },
   ]);
   for (const each of [token, llt]) t.equal((await verify(target, each)).statusCode, 401);
+  t.match(await sql(DATABASE_URL, 'SELECT event, address FROM wanted_mails'), [
+    { event: 'factor_removed', address: account.email },
+  ]);
   t.ok(await logIn(target, account.username), 'by the password alone');
   t.match(await run('unknown', '--remove', '--yes'), { code: 1, stderr: /there is no such user/ });
   t.match(await latchkey(['user', 'show', account.username, '--remove'], { DATABASE_URL }), { code: 2 });

@@ -91,7 +91,7 @@ test('purge deletes second factors that were set up a day ago and never confirme
   );
 });
 
-test('purge deletes mails that are an hour old, and tokens that have expired', async (t) => {
+test('purge deletes mails that are wanted no longer, and tokens that have expired', async (t) => {
   const { url: DATABASE_URL, aSession } = await testRecords(t);
   const [old, present] = [(await aSession()).userId, (await aSession()).userId];
   await sql(

@@ -148,6 +148,7 @@ const EFFECTS: Record<string, (effect: Effect) => Session | null> = {
   requestPasswordReset: ({ session }) => session,
   takeMails: ({ session }) => session,
   settleMail: ({ session }) => session,
+  reportUndeliverable: ({ session }) => session,
   changePassword({ values, session }) {
     if (session) session.account.password = values?.new_password ?? '';
     return session;

@@ -60,13 +60,14 @@ test(
       maxSessions: 1,
     });
     const proven = { password: { ...key, passwordVersion: 0, enabledAt: 0 }, factor: null };
+    const origin = { fingerprints: [], token: null };
     let login: ReturnType<typeof openSession> | undefined;
     /** The logout's own statement, which commits once the login waits for the row. */
     const revokeMany: TokenStore['revokeMany'] = (...args) =>
       postgres.prisma.$transaction(async (tx) => {
         const open = makeTokenStore({ ...postgres, run: inTransaction(tx) }, LIFETIMES);
         const outcomes = await open.revokeMany(...args);
-        login = openSession({ ...proven, device: 'b', caller: 'c', from: NO_REQUEST });
+        login = openSession({ ...proven, device: 'b', caller: 'c', origin, from: NO_REQUEST });
         await locksAwaited(url);
         return outcomes;
       });

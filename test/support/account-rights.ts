@@ -14,7 +14,11 @@ export const ACCOUNT_RIGHTS = (id: number): Record<string, [line: string, body?:
   ],
   'users.email': [[`GET /api/users/${id}/email`]],
   'users.factors': [[`DELETE /api/users/${id}/factors`]],
-  mails: [['POST /api/users/mails', {}], ['DELETE /api/users/mails/1']],
+  mails: [
+    ['POST /api/users/mails', {}],
+    ['POST /api/users/mails/undeliverable', { email: 'nobody@example.com' }],
+    ['DELETE /api/users/mails/1'],
+  ],
   'users.reset': [
     [`POST /api/users/${id}/password-reset`],
     [`PATCH /api/users/${id}`, { email: 'other@example.com' }],

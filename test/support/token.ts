@@ -15,6 +15,7 @@ export const ROOM: SessionConditions = {
   passwordVersion: 0,
   enabledAt: 0,
   proof: null,
+  isNewTo: () => false,
 };
 
 /** A token whose session was opened without a second factor, and which does not say when. */

@@ -1,7 +1,7 @@
 import type { Audit, AuditLimit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { AuthError } from '../errors.ts';
-import { fieldError, parseTry } from '../identifiers.ts';
+import { fieldError, parseLoginName, parseTry } from '../identifiers.ts';
 import { MAIL_WINDOW, type MailKind, type TokenKind } from '../mail-kinds.ts';
 import type { Observe } from '../metrics/observe.ts';
 import type { GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
@@ -122,9 +122,12 @@ export function makeMails(ports: MailsPorts) {
     ): Promise<void> => {
       const tried = parseTry(email, ADDRESS_MAX_LENGTH);
       if (!tried.ok) throw new AuthError('validation_failed', { errors: [fieldError('/email', tried)] });
+      const name = parseLoginName(email);
+      // No account has it.
+      if (!name || !('email' in name)) return;
       // Fails here if the fast store is down, before anything is written.
       await tokenStates.now();
-      for (const { user, isInForce, isNews, settled } of await mails.markUndeliverable(email)) {
+      for (const { user, isInForce, isNews, settled } of await mails.markUndeliverable(name.email)) {
         for (const kind of settled) observe.mail(kind, 'undeliverable');
         const of = isInForce ? 'in_force' : 'pending';
         if (isNews) audit({ event: 'email.undeliverable', userId: user.id, serviceId, address: of }, from);

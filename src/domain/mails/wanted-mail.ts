@@ -125,10 +125,10 @@ export interface MailStore {
   /**
    * An address cannot be reached. An account that has it in force gets no mails but the proofs that its owner asks for,
    * and one that waits for its proof loses it.
-   * @param email in any spelling, and of any account or none.
+   * @param key its canonical form, of any account or none.
    * @returns the accounts that have or had it, in the order of their ids.
    */
-  markUndeliverable(email: string): Promise<UndeliverableAccount[]>;
+  markUndeliverable(key: string): Promise<UndeliverableAccount[]>;
 
   /**
    * Uses a token up, which proves the address that its account has. Until it expires, the address changes, or the address

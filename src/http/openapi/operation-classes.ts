@@ -47,6 +47,7 @@ const CLASSES = {
     'removeUserFactors',
     'takeMails',
     'settleMail',
+    'reportUndeliverable',
   ],
   documents: ['getJwks', 'getMetadata', 'getOpenIdConfiguration'],
   // Its objective is LatchkeyFeedLags. It has no error budget, because a replica that drains, and one that is at a limit of

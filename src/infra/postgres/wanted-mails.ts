@@ -249,9 +249,8 @@ export function makeMailStore(
         return row?.kind ?? null;
       }),
 
-    markUndeliverable: (email) =>
+    markUndeliverable: (key) =>
       mapDatabaseErrors(async () => {
-        const key = canonicalAddress(email);
         await completeKeys(prisma, [key]);
         const owners = await onPrimary<{ id: bigint }>(
           prisma,

@@ -30,6 +30,7 @@ const KEYS: Record<SlotLimit, string> = {
   factor_setup_total: 'factor_setup_total 7',
   signup_network: 'signup_network 192.0.2.0/24',
   reset_network: 'reset_network 192.0.2.0/24',
+  reset_account: 'reset_account 7',
   llt_budget: 'llt_budget 7',
   llt_network: 'llt_network 192.0.2.0/24',
   profile_budget: 'profile_budget 7',
@@ -55,6 +56,7 @@ test('every counter has the key that it had, so that both versions of a fleet co
   for (const limits of [
     ofUser('llt_budget'),
     ofUser('profile_budget'),
+    ofUser('reset_account'),
     ofNetwork('llt_network'),
     ofNetwork('signup_network'),
     ofNetwork('reset_network'),

@@ -3,24 +3,32 @@ import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import type { LoginName } from '../../../src/domain/identifiers.ts';
 import { makeResetRequests } from '../../../src/domain/mails/reset-requests.ts';
+import type { GuessOrigin, KnownAccount } from '../../../src/domain/passwords/guessing-limits.ts';
 import { someQueues } from '../../support/bounded-queues.ts';
 import { aClock } from '../../support/clock.ts';
 
 /** @param failing what the look-ups throw. */
 function aQueue(failing: { with?: Error } = {}) {
   const wanted: LoginName[] = [];
+  const known: boolean[] = [];
+  const budgets: object[] = [];
+  const account: KnownAccount = { userId: 7, knownCallers: ['home'] };
   let isAway = false;
   const clock = aClock();
   const queues = someQueues(clock);
   const { add, ...requests } = makeResetRequests({
     ...queues,
     clock,
-    budget: (_holder, _from, task) => task(),
+    budget: (holder, _from, task) => {
+      budgets.push(holder);
+      return task();
+    },
     mails: {
       check: () => (isAway ? Promise.reject(new AuthError('unavailable')) : Promise.resolve()),
-      wantReset: (name) => {
+      wantReset: (name, isKnown) => {
         if (failing.with) return Promise.reject(failing.with);
         wanted.push(name);
+        known.push(isKnown(account));
         return Promise.resolve();
       },
     },
@@ -28,11 +36,14 @@ function aQueue(failing: { with?: Error } = {}) {
   return {
     ...requests,
     /** @param from network and address. */
-    add: (name: string, from = '192.0.2 1') => {
+    add: (name: string, from = '192.0.2 1', by: Partial<GuessOrigin> = {}) => {
       const [network = '', address = ''] = from.split(' ');
-      return add(name, { turn: [network, address], network, from: NO_REQUEST });
+      const origin = { fingerprints: [], token: null, network, ...by };
+      return add(name, { turn: [network, address], origin, from: NO_REQUEST });
     },
     wanted,
+    known,
+    budgets,
     usernames: () => wanted.map((name) => ('username' in name ? name.username : '')),
     clock,
     queues,
@@ -66,6 +77,28 @@ test('look-ups take turns by network and address', async (t) => {
   );
   await work(5);
   t.strictSame(usernames(), ['a1', 'b1', 'a4', 'a3', 'a2']);
+});
+
+test('a look-up decides whether the account knows the device that asked', async (t) => {
+  const { add, work, size, known, budgets } = aQueue();
+  const token = { userId: 7, tokenId: 3, type: 'refresh', withFactor: false } as const;
+  const askers: Partial<GuessOrigin>[] = [
+    { fingerprints: ['elsewhere'] },
+    { fingerprints: ['new secret', 'home'] },
+    { fingerprints: ['elsewhere'], token },
+    { fingerprints: ['elsewhere'], token: { ...token, userId: 8, tokenId: 4 } },
+    {},
+  ];
+  for (const asker of [...askers, ...askers]) await add('ada', undefined, asker);
+  t.equal(size(), 5, 'those behind one address do not stand for each other');
+  await work();
+  t.strictSame(known, [false, true, true, false, false]);
+  const ofNetwork = { network: '192.0.2' };
+  t.strictSame(
+    budgets.slice(0, 5),
+    [ofNetwork, ofNetwork, { userId: 7 }, { userId: 8 }, ofNetwork],
+    'a token takes a slot of its user, and none of its network',
+  );
 });
 
 test('the queue holds 1,000 requests, and refuses every other name of their network alike', async (t) => {

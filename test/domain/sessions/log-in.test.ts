@@ -339,7 +339,8 @@ test('a session that a factor opened says so', async (t) => {
   const { tokens, events, openSession } = aService();
   tokens.addFactor(1);
   const password = { userId: 1, passwordVersion: 0, enabledAt: 0 };
-  const login = { password, device: 'Phone', caller: 'home', from: NO_REQUEST };
+  const origin = { fingerprints: ['home'], token: null };
+  const login = { password, device: 'Phone', caller: 'home', origin, from: NO_REQUEST };
   const grant = await openSession({ ...login, factor: { type: 'totp', factorId: 3, step: 5 } });
   t.match(grant, { withFactor: true });
   t.strictSame(events, [{ event: 'session.created', userId: 1, tokenId: grant?.tokenId, method: 'totp' }]);

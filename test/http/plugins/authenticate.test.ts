@@ -60,6 +60,7 @@ const FOR_SERVICES = [
   'POST /api/users',
   'POST /api/users/:id/password-reset',
   'POST /api/users/mails',
+  'POST /api/users/mails/undeliverable',
   'DELETE /api/users/mails/:id',
   'GET /api/users/:id/email',
   'GET /api/users/:id',
