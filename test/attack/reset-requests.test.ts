@@ -145,7 +145,7 @@ test('nobody learns from a reset request whether there is an account', async (t)
       refused(t, await verifyEmail(target, each), 401, 'invalid_verification_token');
   });
 
-  await t.test('no reader of the feed sees a request, a mail or a proof', async (t) => {
+  await t.test('no reader of the feed sees a request or a mail, and of a proof only that the user changed', async (t) => {
     target.composition.start();
     const feed = aFeedClient(t, { url: () => target.url, authorization: basic(target.client).authorization });
     await until(() => feed.events.length > 0);
@@ -164,6 +164,6 @@ test('nobody learns from a reset request whether there is an account', async (t)
     }
     await call(target, 'DELETE /api/auth', { token });
     await until(() => ofUser().includes('revoked'));
-    t.strictSame(ofUser(), ['user_created', 'revoked']);
+    t.strictSame(ofUser(), ['user_created', 'user_changed', 'revoked']);
   });
 });
