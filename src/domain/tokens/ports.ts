@@ -291,7 +291,7 @@ export interface ChangedUser extends UserChange {
 /** The users whose change the fast store and the feed may lack. */
 export interface ChangedUsers {
   /**
-   * The users whose names, roles or status changed in the last `ago` milliseconds, by the database's clock, oldest
+   * The users of whom something that services see changed in the last `ago` milliseconds, by the database's clock, oldest
    * first; each with its status if that changed.
    * @param after the `next` of the page before.
    */

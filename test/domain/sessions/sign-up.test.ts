@@ -80,6 +80,7 @@ test('a signup opens an account and a session, and tells the stores and the feed
     name: 'Ada Lovelace',
     createdAt,
     disabled: false,
+    emailVerified: false,
     roles: [],
     version: 0,
   };

@@ -238,7 +238,7 @@ onAStore('accounts for services', async (t, env) => {
     }
   });
 
-  await t.test('what verify answers with gets a new version, which orders the copies in Redis', async (t) => {
+  await t.test('each change gets a new version, which orders the copies in Redis', async (t) => {
     const { id } = await create();
     const versionAfter = async (body: object) => {
       await ask(`PATCH /api/users/${id}`, body);
@@ -253,7 +253,8 @@ onAStore('accounts for services', async (t, env) => {
     t.equal(await versionAfter({ roles: ['editor'] }), 3);
     t.equal(await versionAfter({ disabled: true }), 4);
     t.equal(await versionAfter({ disabled: true }), 4, 'a repeat');
-    t.equal(await versionAfter({ email: anAccount().email, email_verified: true }), 4, 'not in Redis');
+    t.equal(await versionAfter({ email: anAccount().email, email_verified: true }), 5);
+    t.equal(await versionAfter({ external_id: username }), 6);
   });
 
   await onEachLasting(
