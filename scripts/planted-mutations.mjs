@@ -142,11 +142,7 @@ export const mutations = [
   ...inFile(
     'infra/postgres/change-user.ts',
     ['http/own-account/change-profile', 'http/accounts/accounts'],
-    [
-      'a changed address leaves the reset token good',
-      'await voidReset(tx, before.id);',
-      '',
-    ],
+    ['a changed address leaves the reset token good', 'await voidReset(tx, before.id);', ''],
   ),
   ...inFile(
     'infra/postgres/change-user.ts',
