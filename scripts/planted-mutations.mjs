@@ -142,11 +142,26 @@ export const mutations = [
   ...inFile(
     'infra/postgres/change-user.ts',
     ['http/own-account/change-profile', 'http/accounts/accounts'],
+    ['a changed address leaves the reset token good', 'await voidReset(tx, before.id);', ''],
+  ),
+  ...inFile(
+    'infra/postgres/change-user.ts',
+    ['http/own-account/email'],
     [
-      'a changed address leaves the reset token good',
-      'if (isNewAddress) await voidReset(tx, before.id);',
-      '',
+      'a verified address that is left is free at once',
+      'if (before.emailVerifiedAt !== null && reservation)',
+      'if (false && reservation)',
     ],
+  ),
+  ...inFile(
+    'infra/postgres/own-address.ts',
+    ['http/own-account/email'],
+    [
+      'a session from before the factor proves another address',
+      'await lockCaller(tx, caller);',
+      'await lockCaller(tx, { ...caller, withFactor: null });',
+    ],
+    ['a proof leaves the reset token good', 'await voidReset(tx, id);', ''],
   ),
   ...inFile(
     'infra/postgres/service-store.ts',
@@ -154,22 +169,19 @@ export const mutations = [
     ['a disabled client keeps its tokens', ', version: { increment: 1 } };', ' };'],
   ),
   ...inFile(
-    'infra/postgres/password-resets.ts',
-    ['http/auth/password-reset'],
+    'infra/postgres/one-time-tokens.ts',
+    ['http/auth/password-reset', 'http/own-account/email'],
+    ['a one-time token never expires', ' AND ${UNEXPIRED}`;', '`;'],
+    ['a token of one kind is good for another', ' AND kind = ANY(${[...kinds]}::text[])', ''],
     [
-      'a one-time token is good twice',
-      'return used === 0 ? null : work(tx, userId);',
-      'return work(tx, userId);',
+      'the token of another account proves a pending address',
+      'WHERE user_id = ${userId} AND ${isToken(kinds, tokenHash)}`',
+      'WHERE ${isToken(kinds, tokenHash)}`',
     ],
   ),
   ...inFile(
     'infra/postgres/password-store.ts',
     ['http/auth/password-reset', 'http/own-account/password'],
-    [
-      'a reset token never expires',
-      'WHERE token_hash = ${new Uint8Array(tokenHash)} AND ${UNEXPIRED}',
-      'WHERE token_hash = ${new Uint8Array(tokenHash)}',
-    ],
     [
       'a reset leaves tokens good',
       'caller: null, keepsCaller: false }',

@@ -186,6 +186,20 @@ export const LOOPS: Loop[] = [
         }),
   })),
   {
+    name: 'guess the token of another address',
+    of: ['changeEmail'],
+    leaves: { 'failed proof of another address': 10 },
+    succeeds: 0,
+    begin:
+      ({ target, access_token: token }) =>
+      (i) =>
+        call(target, 'POST /api/user/email', {
+          token,
+          payload: { verification_token: `lkv_${i}` },
+          headers: elsewhere(),
+        }),
+  },
+  {
     name: 'sign up',
     of: ['signUp'],
     leaves: { signup: TIMES },

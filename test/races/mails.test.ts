@@ -4,14 +4,7 @@ import type { TestApp } from '../support/app.ts';
 import { aClient, begun } from '../support/begun.ts';
 import { anAccount, call, signUp, type Pair } from '../support/client.ts';
 import { MAIL_KINDS } from '../../src/domain/mail-kinds.ts';
-import {
-  aMailer,
-  changeEmail,
-  requestReset,
-  verifyEmail,
-  wantReset,
-  type Mail,
-} from '../support/mails.ts';
+import { aMailer, changeEmail, requestReset, verifyEmail, wantReset, type Mail } from '../support/mails.ts';
 import { aMailedReset, aReset, redeem } from '../support/resets.ts';
 import { sql } from '../support/sql.ts';
 import { twoReplicas } from '../support/two-replicas.ts';
@@ -89,13 +82,69 @@ const AGAINST_VERIFY: [
   proved: Both<boolean>,
   repeat: Both<number>,
 ][] = [
-  ['the same token', [[200, 200], [200, 200]], [true, true], [200, 200]],
-  ['a wish for another address', [[200, 200], [200, 200]], [true, true], [200, 200]],
-  ['a new password', [[200, 200], [200, 200]], [true, true], [200, 200]],
-  ['a new address by a service', [[200, 200], [401, 200]], [false, false], [401, 401]],
-  ['a new address by 1.0.0', [[200, 200], [401, 200]], [false, false], [401, 401]],
-  ['disable', [[200, 200], [401, 200]], [true, false], [401, 401]],
-  ['delete', [[200, 200], [401, 200]], [false, false], [401, 401]],
+  [
+    'the same token',
+    [
+      [200, 200],
+      [200, 200],
+    ],
+    [true, true],
+    [200, 200],
+  ],
+  [
+    'a wish for another address',
+    [
+      [200, 200],
+      [200, 200],
+    ],
+    [true, true],
+    [200, 200],
+  ],
+  [
+    'a new password',
+    [
+      [200, 200],
+      [200, 200],
+    ],
+    [true, true],
+    [200, 200],
+  ],
+  [
+    'a new address by a service',
+    [
+      [200, 200],
+      [401, 200],
+    ],
+    [false, false],
+    [401, 401],
+  ],
+  [
+    'a new address by 1.0.0',
+    [
+      [200, 200],
+      [401, 200],
+    ],
+    [false, false],
+    [401, 401],
+  ],
+  [
+    'disable',
+    [
+      [200, 200],
+      [401, 200],
+    ],
+    [true, false],
+    [401, 401],
+  ],
+  [
+    'delete',
+    [
+      [200, 200],
+      [401, 200],
+    ],
+    [false, false],
+    [401, 401],
+  ],
 ];
 
 type Addresses = [inForce: string | null, pending: string | null];
@@ -107,16 +156,126 @@ const AGAINST_PROOF: [
   addresses: Both<Addresses>,
   repeat: Both<number>,
 ][] = [
-  ['the same proof', [[200, 200], [200, 200]], [['next.', null], ['next.', null]], [200, 200]],
-  ['a wish for another address', [[200, 200], [401, 200]], [['next.', 'other.'], ['', 'other.']], [200, 401]],
-  ['a wish for the first address', [[200, 200], [401, 200]], [['next.', ''], ['', null]], [200, 401]],
-  ['a new password', [[200, 200], [401, 200]], [['next.', null], ['', null]], [200, 401]],
-  ['a mailed reset', [[200, 401], [401, 200]], [['next.', null], ['', null]], [200, 401]],
-  ['a new address by a service', [[200, 200], [401, 200]], [['new.', null], ['new.', null]], [401, 401]],
-  ['a new address by 1.0.0', [[200, 200], [401, 200]], [['new.', null], ['new.', null]], [401, 401]],
-  ['a new password by 1.0.0', [[200, 200], [401, 200]], [['next.', null], ['', null]], [200, 401]],
-  ['disable', [[200, 200], [401, 200]], [['next.', null], ['', null]], [401, 401]],
-  ['delete', [[200, 200], [401, 200]], [[null, null], [null, null]], [401, 401]],
+  [
+    'the same proof',
+    [
+      [200, 200],
+      [200, 200],
+    ],
+    [
+      ['next.', null],
+      ['next.', null],
+    ],
+    [200, 200],
+  ],
+  [
+    'a wish for another address',
+    [
+      [200, 200],
+      [401, 200],
+    ],
+    [
+      ['next.', 'other.'],
+      ['', 'other.'],
+    ],
+    [200, 401],
+  ],
+  [
+    'a wish for the first address',
+    [
+      [200, 200],
+      [401, 200],
+    ],
+    [
+      ['next.', ''],
+      ['', null],
+    ],
+    [200, 401],
+  ],
+  [
+    'a new password',
+    [
+      [200, 200],
+      [401, 200],
+    ],
+    [
+      ['next.', null],
+      ['', null],
+    ],
+    [200, 401],
+  ],
+  [
+    'a mailed reset',
+    [
+      [200, 401],
+      [401, 200],
+    ],
+    [
+      ['next.', null],
+      ['', null],
+    ],
+    [200, 401],
+  ],
+  [
+    'a new address by a service',
+    [
+      [200, 200],
+      [401, 200],
+    ],
+    [
+      ['new.', null],
+      ['new.', null],
+    ],
+    [401, 401],
+  ],
+  [
+    'a new address by 1.0.0',
+    [
+      [200, 200],
+      [401, 200],
+    ],
+    [
+      ['new.', null],
+      ['new.', null],
+    ],
+    [401, 401],
+  ],
+  [
+    'a new password by 1.0.0',
+    [
+      [200, 200],
+      [401, 200],
+    ],
+    [
+      ['next.', null],
+      ['', null],
+    ],
+    [200, 401],
+  ],
+  [
+    'disable',
+    [
+      [200, 200],
+      [401, 200],
+    ],
+    [
+      ['next.', null],
+      ['', null],
+    ],
+    [401, 401],
+  ],
+  [
+    'delete',
+    [
+      [200, 200],
+      [401, 200],
+    ],
+    [
+      [null, null],
+      [null, null],
+    ],
+    [401, 401],
+  ],
 ];
 
 /** @returns what the two acts answer, `one` being first at the lock or not. */
@@ -187,7 +346,11 @@ test('mails and what withdraws them', async (t) => {
           `SELECT used_at IS NOT NULL AS used FROM mailed_tokens
            WHERE user_id = ${id} AND kind = 'email_verification'`,
         );
-        t.strictSame(left, repeat[at] === 200 ? [{ used: true }] : [], 'no token is left but one for a repeat');
+        t.strictSame(
+          left,
+          repeat[at] === 200 ? [{ used: true }] : [],
+          'no token is left but one for a repeat',
+        );
         t.equal(await verify(), repeat[at], 'the repeat');
         await settleAll();
       });
@@ -239,7 +402,10 @@ test('mails and what withdraws them', async (t) => {
       const [lost, won] = [scenes[1 - winner], scenes[winner]];
       if (!lost || !won) throw new Error('no winner');
       // It goes back: the address it leaves was proved, so it stays its own.
-      t.equal(await statusOf(byService(`PATCH /api/users/${won.pair.user.id}`, { email: won.account.email })), 200);
+      t.equal(
+        await statusOf(byService(`PATCH /api/users/${won.pair.user.id}`, { email: won.account.email })),
+        200,
+      );
       t.equal(await ACTS.prove({ ...lost, proof: proofs[1 - winner] ?? '' }), 400, 'reserved for the other');
       await settleAll();
     }
@@ -281,26 +447,33 @@ test('mails and what withdraws them', async (t) => {
     );
   });
 
-  await t.test('a mail that is taken again leaves its tokens good, the newest 8 of the account', async (t) => {
-    const { account, pair } = await aScene();
-    const tokens: string[] = [];
-    for (let i = 0; i < 9; i++) {
-      // A mail has six tries.
-      if (i % 6 === 0) await wantReset(target, account.username);
-      const [mail] = await mailer.take();
-      tokens.push(mail?.token ?? '');
-      // It is hidden for at most 32 minutes.
-      await sql(
-        databaseUrl,
-        `UPDATE wanted_mails SET wanted_at = now() - interval '34 minutes', taken_at = now() - interval '33 minutes'
+  await t.test(
+    'a mail that is taken again leaves its tokens good, the newest 8 of the account',
+    async (t) => {
+      const { account, pair } = await aScene();
+      const tokens: string[] = [];
+      for (let i = 0; i < 9; i++) {
+        // A mail has six tries.
+        if (i % 6 === 0) await wantReset(target, account.username);
+        const [mail] = await mailer.take();
+        tokens.push(mail?.token ?? '');
+        // It is hidden for at most 32 minutes.
+        await sql(
+          databaseUrl,
+          `UPDATE wanted_mails SET wanted_at = now() - interval '34 minutes', taken_at = now() - interval '33 minutes'
          WHERE user_id = ${pair.user.id} AND settled_at IS NULL`,
+        );
+      }
+      const statuses: number[] = [];
+      for (const token of tokens.slice(0, 3)) statuses.push(await statusOf(redeem(target, token)));
+      t.strictSame(
+        statuses,
+        [401, 200, 401],
+        'the ninth-newest is void, and one that is used voids the others',
       );
-    }
-    const statuses: number[] = [];
-    for (const token of tokens.slice(0, 3)) statuses.push(await statusOf(redeem(target, token)));
-    t.strictSame(statuses, [401, 200, 401], 'the ninth-newest is void, and one that is used voids the others');
-    await settleAll();
-  });
+      await settleAll();
+    },
+  );
 
   for (const act of [
     'a new address by a service',

@@ -22,16 +22,15 @@ import { SERVED_COLUMNS, toUser } from './rows.ts';
 export async function lockUser(tx: AccountTransaction, userId: number): Promise<LockedUser | null> {
   const [row] = await tx.$queryRaw<UserRow[]>`
     SELECT ${SERVED_COLUMNS}, password_version AS "passwordVersion", enabled_at AS "enabledAt",
-      factor_since AS "factorSince", email_verified_at AS "emailVerifiedAt"
+      factor_since AS "factorSince"
     FROM users WHERE id = ${BigInt(userId)} FOR NO KEY UPDATE`;
   if (!row) return null;
-  const { passwordVersion, enabledAt, factorSince, emailVerifiedAt } = row;
+  const { passwordVersion, enabledAt, factorSince } = row;
   return {
     user: toUser(row),
     passwordVersion,
     enabledAt: enabledAt?.getTime() ?? 0,
     factorSince: factorSince?.getTime() ?? null,
-    hasProvedAddress: emailVerifiedAt !== null,
   };
 }
 
@@ -43,8 +42,6 @@ export interface LockedUser {
   enabledAt: number;
   /** Since when a login takes a second factor, in milliseconds since 1970; null if it takes none. */
   factorSince: number | null;
-  /** Whether its address is verified. */
-  hasProvedAddress: boolean;
 }
 
 /** @throws AuthError `invalid_token` unless the user may act */

@@ -222,8 +222,8 @@ async function lockProven(
 }
 
 /** @throws AuthError `email_not_verified` */
-function requireAddress({ hasProvedAddress }: LockedUser): void {
-  if (!hasProvedAddress) throw new AuthError('email_not_verified');
+function requireAddress({ user }: LockedUser): void {
+  if (!user.emailVerified) throw new AuthError('email_not_verified');
 }
 
 async function writeCodes(

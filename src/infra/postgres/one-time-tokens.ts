@@ -144,7 +144,10 @@ export interface NewToken {
  * each account and kind.
  * @returns when each expires, in milliseconds since 1970, in the order of `tokens`.
  */
-export async function addTokens(tx: Prisma.TransactionClient, tokens: readonly NewToken[]): Promise<number[]> {
+export async function addTokens(
+  tx: Prisma.TransactionClient,
+  tokens: readonly NewToken[],
+): Promise<number[]> {
   if (tokens.length === 0) return [];
   const hashes = tokens.map(({ token }) => hashOneTimeToken(token).toString('hex'));
   const userIds = tokens.map(({ userId }) => userId);

@@ -166,7 +166,7 @@ function withoutRepeats(lines: UserLine[], taken: Map<number, string>): UserLine
 }
 
 const RESERVED =
-  'username or email is reserved: an account that had it was deleted not long ago. A username may be left out';
+  'username or email is reserved: an account that had it was deleted or left it not long ago. A username may be left out';
 
 /** @returns the lines with a reserved name. */
 async function findReservedLines(

@@ -104,19 +104,22 @@ onAStore('an address and its proof', async (t, env) => {
     await delivered();
   });
 
-  await t.test('another spelling is pending too, and a name that comes with it is changed at once', async (t) => {
-    const { access_token: token, email } = await aVerified();
-    const spelling = email.toUpperCase();
-    const payload = { email: spelling, name: 'Countess', current_password: PASSWORD };
-    const changed = await call(target, 'PATCH /api/user', { token, payload });
-    t.match(changed.json(), { name: 'Countess' });
-    t.match(await addressOf(token), { email, pending: spelling, verified: true });
-    const [mail] = await delivered();
-    t.equal((await changeEmail(target, token, mail?.token ?? '')).statusCode, 200);
-    t.match(await addressOf(token), { email: spelling, pending: null, verified: true });
-    await call(target, 'PATCH /api/user', { token, payload: { name: 'Ada K.' } });
-    t.strictSame(await delivered(), [], 'another name wants no mail');
-  });
+  await t.test(
+    'another spelling is pending too, and a name that comes with it is changed at once',
+    async (t) => {
+      const { access_token: token, email } = await aVerified();
+      const spelling = email.toUpperCase();
+      const payload = { email: spelling, name: 'Countess', current_password: PASSWORD };
+      const changed = await call(target, 'PATCH /api/user', { token, payload });
+      t.match(changed.json(), { name: 'Countess' });
+      t.match(await addressOf(token), { email, pending: spelling, verified: true });
+      const [mail] = await delivered();
+      t.equal((await changeEmail(target, token, mail?.token ?? '')).statusCode, 200);
+      t.match(await addressOf(token), { email: spelling, pending: null, verified: true });
+      await call(target, 'PATCH /api/user', { token, payload: { name: 'Ada K.' } });
+      t.strictSame(await delivered(), [], 'another name wants no mail');
+    },
+  );
 
   await t.test('what withdraws a pending address voids its token and its mail', async (t) => {
     const acts: Record<string, (pair: Pair & { email: string }) => Promise<{ statusCode: number }>> = {
@@ -152,95 +155,120 @@ onAStore('an address and its proof', async (t, env) => {
     }
   });
 
-  await t.test('the token alone is not enough, and a session that may not change the address neither', async (t) => {
-    const pair = await aVerified();
-    const { access_token: token, user, email } = pair;
-    const proof = await asked(token, `next.${email}`);
-    const { longlived_token: llt } = await createLongLived(target, token);
-    const stranger = await aVerified();
-    const bad = 'invalid_verification_token';
-    refused(t, await changeEmail(target, stranger.access_token, proof), 401, bad);
-    refused(t, await changeEmail(target, llt, proof), 403, 'token_not_allowed');
-    const payload = { verification_token: proof };
-    refused(t, await call(target, 'POST /api/user/email', { payload }), 401, 'token_missing');
-    refused(t, await back('POST /api/user/email', payload), 401, 'token_missing');
-    for (const other of [await aMailedReset(databaseUrl, user.id), '', "' OR ''='\u0000", `lkv_${'A'.repeat(43)}`])
-      refused(t, await changeEmail(target, token, other), 401, bad);
-    const odd = await call(target, 'POST /api/user/email', { token, payload: { verification_token: 5 } });
-    refused(t, odd, 400, 'validation_failed', ['/verification_token']);
-    await aFactor(target, pair);
-    refused(t, await changeEmail(target, token, proof), 403, 'login_too_old');
-    t.match(await addressOf(token), { email, pending: `next.${email}` });
-  });
+  await t.test(
+    'the token alone is not enough, and a session that may not change the address neither',
+    async (t) => {
+      const pair = await aVerified();
+      const { access_token: token, user, email } = pair;
+      const proof = await asked(token, `next.${email}`);
+      const { longlived_token: llt } = await createLongLived(target, token);
+      const stranger = await aVerified();
+      const bad = 'invalid_verification_token';
+      refused(t, await changeEmail(target, stranger.access_token, proof), 401, bad);
+      refused(t, await changeEmail(target, llt, proof), 403, 'token_not_allowed');
+      const payload = { verification_token: proof };
+      refused(t, await call(target, 'POST /api/user/email', { payload }), 401, 'token_missing');
+      refused(t, await back('POST /api/user/email', payload), 401, 'token_missing');
+      for (const other of [
+        await aMailedReset(databaseUrl, user.id),
+        '',
+        "' OR ''='\u0000",
+        `lkv_${'A'.repeat(43)}`,
+      ])
+        refused(t, await changeEmail(target, token, other), 401, bad);
+      const odd = await call(target, 'POST /api/user/email', { token, payload: { verification_token: 5 } });
+      refused(t, odd, 400, 'validation_failed', ['/verification_token']);
+      await aFactor(target, pair);
+      refused(t, await changeEmail(target, token, proof), 403, 'login_too_old');
+      t.match(await addressOf(token), { email, pending: `next.${email}` });
+    },
+  );
 
-  await t.test('a pending address reserves nothing, and a proved one that is left stays its own', async (t) => {
-    const [one, two] = [await aVerified(), await aVerified()];
-    const shared = `shared.${one.email}`;
-    const [ofOne, ofTwo] = [await asked(one.access_token, shared), await asked(two.access_token, shared)];
-    t.equal((await changeEmail(target, one.access_token, ofOne)).statusCode, 200);
-    refused(t, await changeEmail(target, two.access_token, ofTwo), 400, 'email_taken', ['/email']);
-    refused(t, await wish(two.access_token, shared), 400, 'email_taken', ['/email']);
-    // The first one's first address was verified: nobody else gets it, in any spelling and on any way.
-    const former = one.email.toUpperCase();
-    refused(t, await wish(two.access_token, former), 400, 'email_taken', ['/email']);
-    const signup = { ...anAccount(), email: former };
-    refused(t, await call(target, 'POST /api/auth/signup', { payload: signup }), 400, 'email_taken', ['/email']);
-    refused(t, await back(`PATCH /api/users/${two.user.id}`, { email: former }), 400, 'email_taken', ['/email']);
-    refused(t, await back('POST /api/users', { ...anAccount(), password: undefined, email: former }), 400, 'email_taken', [
-      '/email',
-    ]);
-    const wayBack = await asked(one.access_token, one.email);
-    t.equal((await changeEmail(target, one.access_token, wayBack)).statusCode, 200, 'it goes back itself');
-    refused(t, await wish(two.access_token, shared), 400, 'email_taken', ['/email']);
-    await sql(databaseUrl, "UPDATE reserved_names SET until = now() - interval '1 second'");
-    t.equal((await wish(two.access_token, shared)).statusCode, 200, 'until DELETED_NAME_GRACE is over');
-    // An address that nobody has proved is free at once.
-    const squatter = anAccount();
-    const { user } = await signUp(target, squatter);
-    await back(`PATCH /api/users/${user.id}`, { email: `x${squatter.email}` });
-    const owner = { ...anAccount(), email: squatter.email };
-    t.equal((await call(target, 'POST /api/auth/signup', { payload: owner })).statusCode, 200);
-    await delivered();
-  });
-
-  await t.test('an address gets three mails in an hour from all accounts, and so does an account', async (t) => {
-    const pairs = [await aVerified(), await aVerified(), await aVerified(), await aVerified()];
-    const mailbox = `mailbox.${pairs[0]?.email ?? ''}`;
-    const statuses: number[] = [];
-    for (const { access_token: token } of pairs) statuses.push((await wish(token, mailbox)).statusCode);
-    t.strictSame(statuses, [200, 200, 200, 429]);
-    const [, , , last] = pairs;
-    if (!last) throw new Error('no account');
-    t.match(await addressOf(last.access_token), { pending: null }, 'nothing is kept of the refused wish');
-    const refusal = await wish(last.access_token, mailbox.toUpperCase());
-    refused(t, refusal, 429, 'rate_limited');
-    t.ok(Number(refusal.headers['retry-after']) > 3000);
-    t.equal((await delivered()).length, 3);
-    for (let i = 0; i < 3; i++) await asked(last.access_token, `${i}.${last.email}`);
-    refused(t, await wish(last.access_token, `4.${last.email}`), 429, 'rate_limited');
-    t.match(await addressOf(last.access_token), { pending: `2.${last.email}` });
-    await letPass(databaseUrl, 3600);
-    t.equal((await wish(last.access_token, mailbox)).statusCode, 200);
-    await delivered();
-  });
-
-  await t.test('a reset that was mailed proves the address, and one that was handed out does not', async (t) => {
-    for (const [issue, verified] of [
-      [aMailedReset, true],
-      [aReset, false],
-    ] as const) {
-      const account = anAccount();
-      const { user } = await signUp(target, account);
-      t.equal((await redeem(target, await issue(databaseUrl, user.id))).statusCode, 200);
-      t.match((await back(`GET /api/users/${user.id}`)).json(), { email_verified: verified });
-      const [row] = await sql<{ version: number }>(
-        databaseUrl,
-        `SELECT version FROM users WHERE id = ${user.id}`,
+  await t.test(
+    'a pending address reserves nothing, and a proved one that is left stays its own',
+    async (t) => {
+      const [one, two] = [await aVerified(), await aVerified()];
+      const shared = `shared.${one.email}`;
+      const [ofOne, ofTwo] = [await asked(one.access_token, shared), await asked(two.access_token, shared)];
+      t.equal((await changeEmail(target, one.access_token, ofOne)).statusCode, 200);
+      refused(t, await changeEmail(target, two.access_token, ofTwo), 400, 'email_taken', ['/email']);
+      refused(t, await wish(two.access_token, shared), 400, 'email_taken', ['/email']);
+      // The first one's first address was verified: nobody else gets it, in any spelling and on any way.
+      const former = one.email.toUpperCase();
+      refused(t, await wish(two.access_token, former), 400, 'email_taken', ['/email']);
+      const signup = { ...anAccount(), email: former };
+      refused(t, await call(target, 'POST /api/auth/signup', { payload: signup }), 400, 'email_taken', [
+        '/email',
+      ]);
+      refused(t, await back(`PATCH /api/users/${two.user.id}`, { email: former }), 400, 'email_taken', [
+        '/email',
+      ]);
+      refused(
+        t,
+        await back('POST /api/users', { ...anAccount(), password: undefined, email: former }),
+        400,
+        'email_taken',
+        ['/email'],
       );
-      t.equal(row?.version, verified ? 1 : 0, 'services hear of it');
-    }
-    await delivered();
-  });
+      const wayBack = await asked(one.access_token, one.email);
+      t.equal((await changeEmail(target, one.access_token, wayBack)).statusCode, 200, 'it goes back itself');
+      refused(t, await wish(two.access_token, shared), 400, 'email_taken', ['/email']);
+      await sql(databaseUrl, "UPDATE reserved_names SET until = now() - interval '1 second'");
+      t.equal((await wish(two.access_token, shared)).statusCode, 200, 'until DELETED_NAME_GRACE is over');
+      // An address that nobody has proved is free at once.
+      const squatter = anAccount();
+      const { user } = await signUp(target, squatter);
+      await back(`PATCH /api/users/${user.id}`, { email: `x${squatter.email}` });
+      const owner = { ...anAccount(), email: squatter.email };
+      t.equal((await call(target, 'POST /api/auth/signup', { payload: owner })).statusCode, 200);
+      await delivered();
+    },
+  );
+
+  await t.test(
+    'an address gets three mails in an hour from all accounts, and so does an account',
+    async (t) => {
+      const pairs = [await aVerified(), await aVerified(), await aVerified(), await aVerified()];
+      const mailbox = `mailbox.${pairs[0]?.email ?? ''}`;
+      const statuses: number[] = [];
+      for (const { access_token: token } of pairs) statuses.push((await wish(token, mailbox)).statusCode);
+      t.strictSame(statuses, [200, 200, 200, 429]);
+      const [, , , last] = pairs;
+      if (!last) throw new Error('no account');
+      t.match(await addressOf(last.access_token), { pending: null }, 'nothing is kept of the refused wish');
+      const refusal = await wish(last.access_token, mailbox.toUpperCase());
+      refused(t, refusal, 429, 'rate_limited');
+      t.ok(Number(refusal.headers['retry-after']) > 3000);
+      t.equal((await delivered()).length, 3);
+      for (let i = 0; i < 3; i++) await asked(last.access_token, `${i}.${last.email}`);
+      refused(t, await wish(last.access_token, `4.${last.email}`), 429, 'rate_limited');
+      t.match(await addressOf(last.access_token), { pending: `2.${last.email}` });
+      await letPass(databaseUrl, 3600);
+      t.equal((await wish(last.access_token, mailbox)).statusCode, 200);
+      await delivered();
+    },
+  );
+
+  await t.test(
+    'a reset that was mailed proves the address, and one that was handed out does not',
+    async (t) => {
+      for (const [issue, verified] of [
+        [aMailedReset, true],
+        [aReset, false],
+      ] as const) {
+        const account = anAccount();
+        const { user } = await signUp(target, account);
+        t.equal((await redeem(target, await issue(databaseUrl, user.id))).statusCode, 200);
+        t.match((await back(`GET /api/users/${user.id}`)).json(), { email_verified: verified });
+        const [row] = await sql<{ version: number }>(
+          databaseUrl,
+          `SELECT version FROM users WHERE id = ${user.id}`,
+        );
+        t.equal(row?.version, verified ? 1 : 0, 'services hear of it');
+      }
+      await delivered();
+    },
+  );
 
   await t.test('a factor takes a verified address, to be set up and to be confirmed', async (t) => {
     const { access_token: token, user } = await signUp(target);
