@@ -80,7 +80,7 @@ export async function letPass(databaseUrl: string, seconds: number): Promise<voi
   for (const [table, ...columns] of [
     ['wanted_mails', 'wanted_at', 'taken_at', 'settled_at'],
     ['password_resets', 'expires_at'],
-    ['mailed_tokens', 'expires_at'],
+    ['mailed_tokens', 'expires_at', 'used_at'],
   ]) {
     const earlier = columns.map((column) => `${column} = ${column} - interval '${seconds} seconds'`);
     await sql(databaseUrl, `UPDATE ${table} SET ${earlier.join(', ')}`);

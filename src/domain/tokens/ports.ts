@@ -200,6 +200,12 @@ export interface TokenStore {
    */
   list(userId: number, usedSince?: number): Promise<TokenRecord[]>;
 
+  /** The same with the account's locale, which the fast store does not hold, for as many calls of the database. */
+  listWithLocale(
+    userId: number,
+    usedSince?: number,
+  ): Promise<{ records: TokenRecord[]; locale: string | null }>;
+
   /**
    * Tokens that ended since `since` (ms), by their records: revoked, or expired by `now`. The newest first.
    * @param range.before only entries after this one in that order.

@@ -2,6 +2,7 @@ import { test } from 'tap';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
+import { USUAL_MAIL_KINDS } from '../../../src/domain/mail-kinds.ts';
 import type { Guess } from '../../../src/domain/passwords/guessing-limits.ts';
 import { hashOneTimeToken } from '../../../src/domain/passwords/one-time-token.ts';
 import type { Caller } from '../../../src/domain/principal.ts';
@@ -46,21 +47,27 @@ function aService(
         asked.push(caller);
         return Promise.resolve(wanted);
       },
-      take: (limit, newToken) =>
+      wantInvitation: () => Promise.resolve(null),
+      take: (limit, kinds, newToken) =>
         Promise.resolve(
-          (['password_reset', 'email_verification'] as const).slice(0, limit).map((kind, i): TakenMail => ({
-            ...ADDRESS,
-            id: i,
-            kind,
-            token: newToken(kind),
-            expiresAt: 1,
-            user: aUser(),
-          })),
+          (['password_reset', 'email_verification'] as const)
+            .filter((kind) => kinds.includes(kind))
+            .slice(0, limit)
+            .map((kind, i): TakenMail => ({
+              ...ADDRESS,
+              id: i,
+              kind,
+              token: newToken(kind),
+              expiresAt: 1,
+              user: aUser(),
+              locale: null,
+            })),
         ),
       settle: (id) => {
         asked.push(id);
-        return Promise.resolve();
+        return Promise.resolve('password_reset');
       },
+      markUndeliverable: () => Promise.resolve([]),
       verify: (tokenHash) =>
         Promise.resolve(hashOneTimeToken(TOKEN).equals(tokenHash) ? { user: aUser(), ...proof } : null),
     },
@@ -73,6 +80,7 @@ function aService(
       guesses.push(guess);
       return openLimits(events).limitGuess(guess, check);
     },
+    observe: { mail: () => undefined },
     randomBytes: (size) => Buffer.alloc(size, 1),
     audit: (event) => events.push(event),
     auditLimit: (key, event) => limited.push([key, event]),
@@ -135,10 +143,10 @@ test('while the fast store is down, no token is used up', async (t) => {
 
 test('each mail has a token of its kind, and leaves an event', async (t) => {
   const { take, settle, events, asked } = aService();
-  const mails = await take(2, MAILER, NO_REQUEST);
+  const mails = await take({ limit: 2, kinds: USUAL_MAIL_KINDS }, MAILER, NO_REQUEST);
   const random = Buffer.alloc(32, 1).toString('base64url');
   t.strictSame(
-    mails.map(({ token }) => token),
+    mails.map((mail) => mail.kind !== 'notice' && mail.token),
     [`lkr_${random}`, `lkv_${random}`],
   );
   const taken = { event: 'mail.taken', userId: 7, serviceId: 'lkc_mailer' };
@@ -146,7 +154,7 @@ test('each mail has a token of its kind, and leaves an event', async (t) => {
     { ...taken, kind: 'password_reset' },
     { ...taken, kind: 'email_verification' },
   ]);
-  t.equal((await take(1, MAILER, NO_REQUEST)).length, 1);
+  t.equal((await take({ limit: 1, kinds: USUAL_MAIL_KINDS }, MAILER, NO_REQUEST)).length, 1);
   await settle(5);
   t.strictSame(asked, [5]);
 });

@@ -4,7 +4,7 @@ import type { AuditEvent } from '../../../src/domain/audit/event.ts';
 import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { makeChangeProfile } from '../../../src/domain/users/change-profile.ts';
 import { makeNewNames } from '../../../src/domain/users/new-names.ts';
-import type { ChangedNames } from '../../../src/domain/users/ports.ts';
+import type { OwnChanges } from '../../../src/domain/users/ports.ts';
 import { aCaller } from '../../support/caller.ts';
 import { makeSteps } from '../../support/steps.ts';
 import { aUser } from '../../support/token.ts';
@@ -49,7 +49,7 @@ function aService({ away = '', isChanged = true, isPending = false, refusal = nu
     audit: (event) => events.push(event),
     auditLimit: (key, event) => limited.push([key, event]),
   });
-  const attempt = (names: ChangedNames, currentPassword?: string) =>
+  const attempt = (names: OwnChanges, currentPassword?: string) =>
     changeProfile(aCaller(user, 11), {
       names,
       currentPassword,
@@ -65,6 +65,17 @@ test('a new name takes no password and no second factor', async (t) => {
   t.strictSame(await attempt({ name: ' Countess ' }), { ...user, name: 'Countess' });
   t.strictSame(done, ['spend 7', 'now', 'change 7 11 null {"name":"Countess"} null', 'finish 7 Countess']);
   t.strictSame(events, [{ event: 'user.changed', userId: 7, by: 11, fields: 'name' }]);
+});
+
+test('a locale takes neither, in its canonical form, and null removes it', async (t) => {
+  const { done, events, attempt } = aService();
+  await attempt({ locale: 'PT-br' });
+  await attempt({ locale: null });
+  t.strictSame(
+    done.filter((step) => step.startsWith('change')),
+    ['change 7 11 null {"locale":"pt-BR"} null', 'change 7 11 null {"locale":null} null'],
+  );
+  t.match(events, [{ fields: 'locale' }, { fields: 'locale' }]);
 });
 
 test('a new username or address takes the password, which must still be the same at the change, and the factor', async (t) => {
@@ -116,7 +127,8 @@ test('each field that is refused is named, and costs nothing', async (t) => {
     message: 'is required with username and email',
   };
   const expected: [Promise<unknown>, object[]][] = [
-    [attempt({}), [{ path: '', code: 'required', message: 'must have name, username or email' }]],
+    [attempt({}), [{ path: '', code: 'required', message: 'must have name, username, email or locale' }]],
+    [attempt({ locale: 'en_US', name: ' ' }), [{ path: '/name' }, { path: '/locale' }]],
     [attempt({ username: 'admin' }), [{ path: '/username' }, required]],
     [attempt({ email: 'c@example.com', name: 'Countess' }), [required]],
     [
