@@ -76,7 +76,7 @@ test('an emptied Redis, and what 1.0.0 writes, take no claim away for good and l
   t.strictSame(await both(), [true, true, true]);
 
   // A change by 1.0.0 and then its answer to Redis. The database raises the version.
-  const user = makeTokenKeys(prefix).user(id);
+  const user = makeTokenKeys(target.composition.app.config.REDIS_PREFIX).user(id);
   const byPrevious = async (change: string) => {
     const [row] = await sql<{ version: number }>(
       databaseUrl,
