@@ -49,52 +49,63 @@ for (const isEmptied of [false, true]) {
   });
 }
 
-test('an emptied Redis, and what 1.0.0 writes, take no claim away for good and leave none', skip, async (t) => {
-  const { url, prefix } = testRedis(t);
-  const redis = new Redis(url);
-  t.teardown(() => {
-    redis.disconnect();
-  });
-  const target = await buildTestApp(t, { env: { REDIS_URL: url, REDIS_PREFIX: prefix } });
-  const { databaseUrl } = target;
-  const manager = await aManager(databaseUrl, target);
-  const account = anAccount();
-  const pair = await signUp(target, account);
-  const { id, username, name } = pair.user;
-  const { longlived_token: llt } = await createLongLived(target, pair.access_token);
-  const said = (token: string) => saidOfAddress(target, manager.client, token);
-  const both = async () => {
-    const { access_token, refresh_token } = await logIn(target, username);
-    const next = pairOf(await refresh(target, refresh_token));
-    return [claimOfAddress(access_token), claimOfAddress(next.access_token), await said(llt)];
-  };
-  await manager(`PATCH /api/users/${id}`, { email: account.email, email_verified: true });
-  t.strictSame(await both(), [true, true, true]);
-  await deleteKeys(redis, prefix);
-  t.equal(await said(llt), true, 'a rebuild');
-  await deleteKeys(redis, prefix);
-  t.strictSame(await both(), [true, true, true]);
+test(
+  'an emptied Redis, and what 1.0.0 writes, take no claim away for good and leave none',
+  skip,
+  async (t) => {
+    const { url, prefix } = testRedis(t);
+    const redis = new Redis(url);
+    t.teardown(() => {
+      redis.disconnect();
+    });
+    const target = await buildTestApp(t, { env: { REDIS_URL: url, REDIS_PREFIX: prefix } });
+    const { databaseUrl } = target;
+    const manager = await aManager(databaseUrl, target);
+    const account = anAccount();
+    const pair = await signUp(target, account);
+    const { id, username, name } = pair.user;
+    const { longlived_token: llt } = await createLongLived(target, pair.access_token);
+    const said = (token: string) => saidOfAddress(target, manager.client, token);
+    const both = async () => {
+      const { access_token, refresh_token } = await logIn(target, username);
+      const next = pairOf(await refresh(target, refresh_token));
+      return [claimOfAddress(access_token), claimOfAddress(next.access_token), await said(llt)];
+    };
+    await manager(`PATCH /api/users/${id}`, { email: account.email, email_verified: true });
+    t.strictSame(await both(), [true, true, true]);
+    await deleteKeys(redis, prefix);
+    t.equal(await said(llt), true, 'a rebuild');
+    await deleteKeys(redis, prefix);
+    t.strictSame(await both(), [true, true, true]);
 
-  // A change by 1.0.0 and then its answer to Redis. The database raises the version.
-  const user = makeTokenKeys(prefix).user(id);
-  const byPrevious = async (change: string) => {
-    const [row] = await sql<{ version: number }>(
-      databaseUrl,
-      `UPDATE users SET ${change} WHERE id = $1 RETURNING version`,
-      [id],
-    );
-    const fields = { username, name, created: '1', disabled: '0', roles: '', version: String(row?.version) };
-    await redis.hset(user, fields);
-  };
-  await byPrevious("email = 'new@example.com', email_verified_at = NULL");
-  t.equal(await said(llt), false, 'at once');
-  t.strictSame(await both(), [false, false, false]);
-  await byPrevious('email_verified_at = now()');
-  target.composition.start();
-  await until(() => said(llt));
-  await byPrevious('roles = roles');
-  t.equal(await said(llt), true, 'what 1.0.0 renews stays');
-});
+    // A change by 1.0.0 and then its answer to Redis. The database raises the version.
+    const user = makeTokenKeys(target.composition.app.config.REDIS_PREFIX).user(id);
+    const byPrevious = async (change: string) => {
+      const [row] = await sql<{ version: number }>(
+        databaseUrl,
+        `UPDATE users SET ${change} WHERE id = $1 RETURNING version`,
+        [id],
+      );
+      const fields = {
+        username,
+        name,
+        created: '1',
+        disabled: '0',
+        roles: '',
+        version: String(row?.version),
+      };
+      await redis.hset(user, fields);
+    };
+    await byPrevious("email = 'new@example.com', email_verified_at = NULL");
+    t.equal(await said(llt), false, 'at once');
+    t.strictSame(await both(), [false, false, false]);
+    await byPrevious('email_verified_at = now()');
+    target.composition.start();
+    await until(() => said(llt));
+    await byPrevious('roles = roles');
+    t.equal(await said(llt), true, 'what 1.0.0 renews stays');
+  },
+);
 
 test('if Redis fails before the commit of a proof or after it, a repeat succeeds', skip, async (t) => {
   const { url, prefix } = testRedis(t);

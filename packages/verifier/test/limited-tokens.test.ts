@@ -36,7 +36,14 @@ async function aWorld<Accepted extends TokenType>(t: Test, accept?: readonly Acc
   };
   const sign = (changes: object = {}, header: object = {}) =>
     fake.sign({ ...claims, ...changes }, { typ: 'limited+jwt', ...header });
-  const said = { active: true, sid: 12, sub: '7', token_use: 'limited', roles: ['editor'], email_verified: true };
+  const said = {
+    active: true,
+    sid: 12,
+    sub: '7',
+    token_use: 'limited',
+    roles: ['editor'],
+    email_verified: true,
+  };
   fake.introspect = () => said;
   return { fake, verifier, sign, said, heard };
 }

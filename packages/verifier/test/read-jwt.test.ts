@@ -127,7 +127,13 @@ test('a refusal says what was expected and found, where that is harmless', async
 
 test('takes a token that was exchanged for the audience of this service, and no other', async (t) => {
   const { fake, readJwt } = await reading(t, { audience: 'orders' });
-  const exchanged = { aud: 'orders', client_id: 'lkc_shop', act: { sub: 'lkc_shop' }, roles: ['admin'], email_verified: true };
+  const exchanged = {
+    aud: 'orders',
+    client_id: 'lkc_shop',
+    act: { sub: 'lkc_shop' },
+    roles: ['admin'],
+    email_verified: true,
+  };
   t.match(await readJwt(await fake.sign(exchanged)), {
     userId: 7,
     sid: 11,

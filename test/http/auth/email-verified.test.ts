@@ -147,7 +147,8 @@ test('each change that services see has a new version, whoever makes it', async 
     t.equal((await manager(`PATCH /api/users/${user.id}`, change)).statusCode, 200);
   };
   // The changes of 1.0.0, which knows neither the version of an address nor the other columns.
-  const previous = (change: string) => () => sql(databaseUrl, `UPDATE users SET ${change} WHERE id = ${user.id}`);
+  const previous = (change: string) => () =>
+    sql(databaseUrl, `UPDATE users SET ${change} WHERE id = ${user.id}`);
   const { email } = account;
 
   await isRaised('verified', patch({ email, email_verified: true }));
@@ -158,10 +159,19 @@ test('each change that services see has a new version, whoever makes it', async 
   await isRaised('verified again by 1.0.0', previous("email_verified_at = now() + interval '1 s'"), 0);
   await isRaised('not verified by 1.0.0', previous('email_verified_at = NULL'));
   await isRaised('address by 1.0.0', previous("email = 'other@example.com'"));
-  await isRaised('roles by 1.0.0', previous("roles = '{a}', email_verified_at = now(), version = version + 1, changed_at = now(), pending = true"));
+  await isRaised(
+    'roles by 1.0.0',
+    previous(
+      "roles = '{a}', email_verified_at = now(), version = version + 1, changed_at = now(), pending = true",
+    ),
+  );
   await isRaised('the same by 1.0.0', previous('email = email, email_verified_at = email_verified_at'), 0);
   await isRaised('locale', previous("locale = 'de'"));
   await isRaised('undeliverable', previous('undeliverable_at = now()'));
   await isRaised('password', previous("password_hash = '\\x00'"), 0);
-  await isRaised('a pending address', previous("pending_email = 'p@example.com', pending_key = 'p@example.com'"), 0);
+  await isRaised(
+    'a pending address',
+    previous("pending_email = 'p@example.com', pending_key = 'p@example.com'"),
+    0,
+  );
 });
