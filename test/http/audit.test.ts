@@ -201,6 +201,7 @@ test('a change of an account by a registered service names the service', async (
   const created = await event('POST /api/users', account);
   t.match(created, { event: 'user.created_by_client' });
   const { user_id: id } = (created?.subject ?? {}) as { user_id?: number };
+  t.match(await event(`POST /api/users/${id}/invitation`), { event: 'user.invited_by_client' });
   const changed = await event(`PATCH /api/users/${id}`, {
     name: 'B',
     email: account.email,

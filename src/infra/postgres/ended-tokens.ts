@@ -97,7 +97,7 @@ export async function openAccountsOf(
   run: RunPrepared,
   userIds: readonly number[],
 ): Promise<OpenAccount[]> {
-  const accounts = new Map(userIds.map((userId) => [userId, { open: [], locale: null } as OpenAccount]));
+  const accounts = new Map<number, OpenAccount>(userIds.map((userId) => [userId, { open: [], locale: null }]));
   for (const row of refuseStandby(await run<ListedRow>(OPEN, [userIds]))) {
     const account = accounts.get(Number(row.owner));
     if (!account) continue;

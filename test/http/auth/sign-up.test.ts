@@ -39,7 +39,11 @@ onAStore('signup', async (t, env) => {
       const { access_token: token, user } = pairOf(response);
       t.notOk('locale' in user);
       t.notOk('locale' in claimsOf(token));
-      t.match((await call(target, 'GET /api/user', { token })).json(), { locale }, String(header).slice(0, 40));
+      t.match(
+        (await call(target, 'GET /api/user', { token })).json(),
+        { locale },
+        String(header).slice(0, 40),
+      );
     }
   });
 
