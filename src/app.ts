@@ -67,6 +67,7 @@ import { totpRoutes } from './http/own-account/totp.ts';
 import { accountFactorsRoutes } from './http/accounts/account-factors.ts';
 import { accountsRoutes } from './http/accounts/accounts.ts';
 import { accountTokensRoutes } from './http/accounts/account-tokens.ts';
+import { invitationRoute } from './http/accounts/invitation.ts';
 import { mailsRoutes } from './http/accounts/mails.ts';
 import { jwksRoute } from './http/well-known/jwks.ts';
 import { metadataRoute } from './http/well-known/metadata.ts';
@@ -222,6 +223,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(accountsRoutes, deps);
   await app.register(accountTokensRoutes, deps);
   await app.register(accountFactorsRoutes, deps);
+  await app.register(invitationRoute, deps);
   await app.register(mailsRoutes, deps);
   await app.register(jwksRoute, deps);
   await app.register(metadataRoute, deps);

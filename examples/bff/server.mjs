@@ -90,11 +90,13 @@ async function endSession(request) {
   return null;
 }
 
-/** Asks Latchkey, with the user's address and User-Agent. A lost answer is like a 503: nothing is known. */
+/** Asks Latchkey, with the user's address, User-Agent and languages. A lost answer is like a 503: nothing is known. */
 async function ask(request, method, path, { token, body } = {}) {
   const headers = {
     'x-forwarded-for': request.ip,
     'user-agent': request.headers['user-agent'] ?? '',
+    // Latchkey keeps the preferred one at a signup; without a header, fetch sends a `*`, which names none.
+    'accept-language': request.headers['accept-language'] ?? '*',
     ...(token && { authorization: `Bearer ${token}` }),
     ...(body && { 'content-type': 'application/json' }),
   };

@@ -1,5 +1,6 @@
 /* global document, FormData, localStorage */
 import { createClient, LatchkeyError } from '/client/main.js';
+import { makeAddress } from '/address.js';
 import { makeFactors } from '/factors.js';
 
 const client = createClient({ storage: localStorage });
@@ -7,6 +8,7 @@ const byId = (id) => document.getElementById(id);
 const [message, tokens, created, again, second] = ['message', 'tokens', 'created', 'again', 'second'].map(
   byId,
 );
+const address = makeAddress({ client, byId, onSubmit, withRecentLogin });
 const factors = makeFactors({ client, byId, onSubmit, withRecentLogin });
 /** The request for the list that counts: the last one. */
 let listing = null;
@@ -44,12 +46,13 @@ function show() {
   created.textContent = '';
   listing = null;
   tokens.replaceChildren();
+  address.clear();
   factors.clear();
   for (const dialog of [again, second]) dialog.close();
   for (const form of document.forms) form.reset();
   // A logout in another tab refuses them too.
   if (session)
-    Promise.all([list(), factors.list()]).catch((error) => (client.session ? tell(message, error) : null));
+    Promise.all([list(), address.read(), factors.list()]).catch((error) => (client.session ? tell(message, error) : null));
 }
 
 async function list() {

@@ -8,6 +8,7 @@ const [PAGE, CLIENT] = [import.meta.url, import.meta.resolve('@latchkey/client')
 const JS = 'text/javascript';
 const MODULES = {
   '/page.js': new URL('page.js', PAGE),
+  '/address.js': new URL('address.js', PAGE),
   '/factors.js': new URL('factors.js', PAGE),
   '/qr.js': import.meta.resolve('uqr'),
 };
@@ -18,7 +19,8 @@ http
     const [, module] = /^\/client\/([\w-]+\.js)$/.exec(request.url) ?? [];
     if (module) return send(response, new URL(module, CLIENT), JS);
     if (Object.hasOwn(MODULES, request.url)) return send(response, new URL(MODULES[request.url]), JS);
-    if (request.url === '/') return send(response, new URL('index.html', PAGE), 'text/html');
+    // The links of the mails lead to the other two. Browsers send nothing of what is behind the #.
+    if (['/', '/verify', '/address'].includes(request.url)) return send(response, new URL('index.html', PAGE), 'text/html');
     response.writeHead(404).end();
   })
   .listen(Number(PORT), 'localhost', () => console.log(`http://localhost:${PORT}`));

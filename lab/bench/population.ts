@@ -102,7 +102,7 @@ export async function populate(
     cold,
     mint: (type, session) => {
       const identity = { ...identityOf(session), withFactor: false };
-      return codec.sign(type, pairClaims(identity, identity.generation / 1000, codec.lifetimes, [])[type]);
+      return codec.sign(type, pairClaims(identity, identity.generation / 1000, codec.lifetimes, aUser())[type]);
     },
     names: Array.from({ length: Math.min(KNOWN, users) }, (_, i) => `${prefix}${i + 1}`),
   };

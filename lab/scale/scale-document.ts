@@ -6,6 +6,7 @@ import type { Figure, IdleFigure } from './measure.ts';
 import type { MixedFigure } from './mixed.ts';
 import type { ProxiedFigure } from './proxied.ts';
 import type { ReadersFigure } from './readers.ts';
+import type { ReplayFigure } from './replay.ts';
 
 export const PARTS = [
   'replicas',
@@ -16,6 +17,7 @@ export const PARTS = [
   'tokens',
   'changes',
   'readers',
+  'replay',
   'proxied',
   'large',
   'mixed',
@@ -52,6 +54,7 @@ export interface ScaleDocument {
   tokens?: Measured<UserFigure>;
   changes?: Measured<ChangeFigure>;
   readers?: Measured<ReadersFigure>;
+  replay?: Measured<ReplayFigure>;
   proxied?: Measured<ProxiedFigure>;
   large?: Measured<LargeFigure>;
   mixed?: Measured<MixedFigure>;

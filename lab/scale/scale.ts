@@ -3,8 +3,8 @@
  * the readers of the feed. The last part checks the cost model of src/domain/sizing against mixes that it was not fitted
  * to.
  *
- * Arguments: the parts to run, all by default: replicas connections sessions new cold tokens changes readers proxied large
- * mixed.
+ * Arguments: the parts to run, all by default: replicas connections sessions new cold tokens changes readers replay proxied
+ * large mixed.
  *
  * --json    one line of JSON
  * --save    writes these parts to docs/scaling.json, and the tables of docs/performance.md
@@ -23,6 +23,7 @@ import { measureMixed, MIXED, SMOKE_MIX } from './mixed.ts';
 import { populate } from '../bench/population.ts';
 import { measureProxied } from './proxied.ts';
 import { measureReaders } from './readers.ts';
+import { measureReplay } from './replay.ts';
 import {
   committedFigures,
   FIGURES,
@@ -159,6 +160,14 @@ async function measureAll(bench: Bench, load: number): Promise<ScaleDocument> {
     figures: await measureReaders(bench, lists('SCALE_READERS')),
     machine: machine(),
   }));
+  await note('replay', async () => {
+    const setUp = {
+      ends: amount('SCALE_REPLAY_ENDS', flags.smoke),
+      users: amount('SCALE_REPLAY_USERS', flags.smoke),
+      rounds: amount('SCALE_REPLAY_ROUNDS', flags.smoke),
+    };
+    return { figures: await measureReplay(world, setUp), machine: machine() };
+  });
   await note('proxied', async () => ({
     figures: await measureProxied(bench, await populate(world, FEW)),
     machine: machine(),

@@ -17,6 +17,10 @@ const AMOUNTS = {
   SCALE_CHANGE_ROUNDS: [2, 1],
   /** Replicas renew a change for a minute (domain/tokens/revocations.ts). */
   SCALE_AFTERWARDS: [70, 1],
+  /** Ends of two SESSION_CACHE_TTL at 125 a second, and users that one synchronisation changes. */
+  SCALE_REPLAY_ENDS: [900_000, 1000],
+  SCALE_REPLAY_USERS: [100_000, 500],
+  SCALE_REPLAY_ROUNDS: [3, 1],
   /** Users in PostgreSQL, with a session and a device each, and sessions that Redis holds too. */
   SCALE_LARGE: [5_000_000, 1000],
   SCALE_LARGE_HELD: [200_000, 200],

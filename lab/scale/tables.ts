@@ -3,6 +3,7 @@ import { COSTS, REMEMBERED, type Costs } from '../../src/domain/sizing/costs.ts'
 import { coresOf, isRemembered } from '../../src/domain/sizing/demand.ts';
 import type { ChangeFigure } from './changes.ts';
 import type { ReadersFigure } from './readers.ts';
+import type { ReplayFigure } from './replay.ts';
 import { rowWritesOf } from '../../src/domain/sizing/stores.ts';
 import {
   count,
@@ -50,7 +51,8 @@ function partText(part: Part, document: ScaleDocument, costs: Costs): string | n
 
 /** The tables of each measured part. */
 function tablesOf(document: ScaleDocument, costs: Costs): Partial<Record<Part, Table[]>> {
-  const { replicas, connections, sessions, cold, tokens, changes, readers, proxied, large, mixed } = document;
+  const { replicas, connections, sessions, cold, tokens, changes, readers, replay, proxied, large, mixed } =
+    document;
   const held = sessions?.figures.flatMap(({ figures }) => figures) ?? [];
   return {
     ...(replicas && {
@@ -63,6 +65,7 @@ function tablesOf(document: ScaleDocument, costs: Costs): Partial<Record<Part, T
     ...(tokens && { tokens: [tokensTable(tokens.figures)] }),
     ...(changes && { changes: [changesTable(changes.figures)] }),
     ...(readers && { readers: [readersTable(readers.figures)] }),
+    ...(replay && { replay: [replayTable(replay.figures)] }),
     ...(proxied && { proxied: [proxiedTable(proxied.figures)] }),
     ...(large && { large: [largeTable(large.figures, document), carriedTable(large.figures, costs)] }),
     ...(mixed && { mixed: [mixedTable(mixed.figures, costs), bytesCheck(sessions, costs)] }),
@@ -183,6 +186,14 @@ function readersTable(figures: readonly ReadersFigure[]): Table {
     title: 'Readers of the feed on one replica',
     head: ['readers', 'CPU µs a second, each', 'with 6 events a second'],
     rows: figures.map(({ readers, quiet, busy }) => [readers, quiet, busy]),
+  };
+}
+
+function replayTable(figures: readonly ReplayFigure[]): Table {
+  return {
+    title: 'What a replica repeats',
+    head: ['what', 'how many', 'seconds'],
+    rows: figures.map(({ what, count, seconds }) => [what, count, seconds]),
   };
 }
 

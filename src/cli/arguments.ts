@@ -90,7 +90,7 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
        [--logins-per-second N]        likewise, with signups: replaces --logins-per-day
        [--revocations-per-second N]   sessions and long-lived tokens that are ended in the busiest second; as many as
                                       logins unless you know them
-       [--changes-per-second 0]       users whose names, roles or status change in the busiest second
+       [--changes-per-second 0]       users whose names, address, roles or status change in the busiest second
        [--feed-readers 0]             services that read the feed, each process of theirs counted
        [--sessions-per-user 1.5]      sessions of a user that have not ended
        [--growth 0.02]                growth of the users in a month`;

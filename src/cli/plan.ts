@@ -227,7 +227,7 @@ function loadRows({ feedReaders }: Usage, plan: Plan): Row[] {
           ] satisfies Row,
         ]),
     row('revocations', 'sessions and long-lived tokens that are ended'),
-    row('changes', 'users whose names, roles or status change'),
+    row('changes', 'users whose names, address, roles or status change'),
     ['feed readers', figure(feedReaders), 'on all replicas'],
     ['sessions in use at once', figure(demand.inUse), 'at the peak'],
     ['cores for the event loops', figure(cores.loop), 'at the peak'],

@@ -1,3 +1,4 @@
+import { ACCOUNT_FIELDS, fieldsOf, type FieldOf } from '../domain/users/account-fields.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { hashAsText } from '../infra/crypto/new-stored-hash.ts';
 import { pageToExport, type ExportedAccount } from '../infra/postgres/account-store.ts';
@@ -38,13 +39,13 @@ async function* exportLines(
   }
 }
 
-function lineOf({ id: _, passwordHash, externalId, createdAt, emailVerified, ...columns }: ExportedAccount) {
-  return {
+/** A field without a value is left out: an import of an earlier release refuses a line with a field that it does not know. */
+function lineOf({ passwordHash, createdAt, ...columns }: ExportedAccount): Record<string, unknown> {
+  const values: Record<FieldOf<'export'>, unknown> = {
     ...columns,
-    // An import of 1.0.0 refuses the field, so accounts without one do not have it.
-    ...(externalId !== null && { external_id: externalId }),
-    password_hash: hashAsText(passwordHash),
-    created_at: new Date(createdAt).toISOString(),
-    email_verified: emailVerified,
+    hash: hashAsText(passwordHash),
+    createdAt: new Date(createdAt).toISOString(),
   };
+  const shown = fieldsOf('export').filter((field) => values[field] !== null);
+  return Object.fromEntries(shown.map((field) => [ACCOUNT_FIELDS[field].json, values[field]]));
 }

@@ -14,7 +14,11 @@ import type { BackgroundTasks } from '../runtime/background-tasks.ts';
 interface MailsParts {
   config: Pick<
     Config,
-    'PASSWORD_RESET_TTL' | 'EMAIL_VERIFICATION_TTL' | 'RATE_LIMIT_NETWORK' | 'RATE_LIMIT_ACCOUNT'
+    | 'PASSWORD_RESET_TTL'
+    | 'INVITATION_TTL'
+    | 'EMAIL_VERIFICATION_TTL'
+    | 'RATE_LIMIT_NETWORK'
+    | 'RATE_LIMIT_ACCOUNT'
   >;
   postgres: Pick<Postgres, 'prisma' | 'probe' | 'inLane'>;
   limitAttempt: LimitAttempt;

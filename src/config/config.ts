@@ -9,7 +9,7 @@ import { proxyWarnings } from './networks.ts';
 import { tracingOf, type TracingTarget } from './tracing.ts';
 import { ConfigError } from './config-error.ts';
 import { FIELDS, type Values } from './fields.ts';
-import type { Description } from './field-kinds.ts';
+import { isFactorIssuer, type Description } from './field-kinds.ts';
 
 export { ConfigError };
 
@@ -127,10 +127,10 @@ function defaultIssuer({ ISSUER, DATABASE_URL, PORT }: Values, env: Environment)
   return isOpen ? `http://localhost:${PORT}` : ISSUER;
 }
 
-/** The host alone: a port says nothing to users, and its colon would end the name in their apps. So does IPv6's. */
+/** The host without the port, which says nothing to users, if that is such a name: IPv6's colons would end it in apps. */
 function defaultFactorIssuer(issuer: string): string {
   const { hostname } = new URL(issuer);
-  return hostname.includes(':') ? 'Latchkey' : hostname;
+  return isFactorIssuer(hostname) ? hostname : 'Latchkey';
 }
 
 function issuerWarnings(issuer: string, { PORT }: Values, env: Environment): string[] {

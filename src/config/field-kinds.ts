@@ -111,13 +111,18 @@ export function orIssue<Value extends object>(read: (text: string) => Value | st
   };
 }
 
-/** FACTOR_ISSUER: the Key URI format of authenticator apps separates it from the username by a colon. */
-export function factorIssuer() {
-  const isOne = (text: string) =>
+/** The Key URI format of authenticator apps separates the name from the username by a colon. */
+export function isFactorIssuer(text: string): boolean {
+  return (
     text.trim() !== '' &&
     lengthOf(text) <= 64 &&
-    !/[:\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u.test(text);
-  return z.string().refine(isOne, 'must have 1 to 64 visible characters, without a colon');
+    !/[:\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u.test(text)
+  );
+}
+
+/** FACTOR_ISSUER. */
+export function factorIssuer() {
+  return z.string().refine(isFactorIssuer, 'must have 1 to 64 visible characters, without a colon');
 }
 
 /** PEM certificates, usually given as a file. @param name of the variable. */

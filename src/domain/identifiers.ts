@@ -63,12 +63,6 @@ export function parseExternalId(raw: string): Parsed {
   return { ok: true, value: raw };
 }
 
-/** The error of an external id that is given and refused. */
-export function externalIdErrors(raw: string | null | undefined): FieldError[] {
-  const parsed = typeof raw === 'string' ? parseExternalId(raw) : { ok: true as const };
-  return parsed.ok ? [] : [fieldError('/external_id', parsed)];
-}
-
 /** A login's name: a username, or an e-mail address if it contains an `@`. */
 export type LoginName = { username: string } | { email: string };
 

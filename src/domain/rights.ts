@@ -44,6 +44,10 @@ export type Deed =
   | 'delete'
   | 'end_tokens'
   | 'remove_factors'
+  /** Has its address count as verified. */
+  | 'prove_address'
+  /** Keeps its mails from it, which its owner can undo by proving the address again. */
+  | 'stop_mails'
   | 'set_password'
   /** Logs in as the user. */
   | 'take_over'
@@ -73,7 +77,7 @@ export const COVERS: Record<(typeof RIGHT_KINDS)[number], readonly Effect[]> = {
   'users.reset': TAKE_OVER,
   'users.email': ['account.read_address'],
   'users.factors': ['account.remove_factors', 'account.end_tokens'],
-  mails: [...TAKE_OVER, 'account.read_address'],
+  mails: [...TAKE_OVER, 'account.read_address', 'account.prove_address', 'account.stop_mails'],
   exchange: ['holder.exchange'],
   limited: [],
   call: ['service.call'],

@@ -1,5 +1,4 @@
-import type { FieldError } from './errors.ts';
-import { fieldError, refuse, type Parsed } from './identifiers.ts';
+import { refuse, type Parsed } from './identifiers.ts';
 
 /** At most so many. */
 const MAX_ROLES = 32;
@@ -22,10 +21,4 @@ export function parseNames(raw: unknown, max: number, what: string): Parsed<stri
   if (new Set(raw).size < raw.length)
     return refuse({ code: 'repeated', message: `must not hold a ${what} twice` });
   return { ok: true, value: raw };
-}
-
-/** The error of roles that are given and refused. */
-export function roleErrors(roles: unknown): FieldError[] {
-  const parsed = roles === undefined ? { ok: true as const } : parseRoles(roles);
-  return parsed.ok ? [] : [fieldError('/roles', parsed)];
 }

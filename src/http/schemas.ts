@@ -1,4 +1,4 @@
-import Type, { type TSchema } from 'typebox';
+import Type, { type TSchema, type TString } from 'typebox';
 import { AuthError } from '../domain/errors.ts';
 
 /** Schemas that routes share; all others are in their route's file. Responses hold only listed properties. */
@@ -97,6 +97,27 @@ export const Password = Type.String({
   writeOnly: true,
   examples: ['correct horse battery staple'],
 });
+/**
+ * A text or null. With `nullable`, because a value that a union refuses gets an error for each part of it.
+ * @param shown the limits of the text.
+ */
+export function nullable(text: TString, shown: object) {
+  return Type.Unsafe<string | null>({
+    ...text,
+    nullable: true,
+    shown: { type: undefined, nullable: undefined, anyOf: [{ type: 'string', ...shown }, { type: 'null' }] },
+  });
+}
+
+const LANGUAGE_TAG = { minLength: 2, maxLength: 35 };
+
+export const Locale = Type.String({
+  description: 'The language of the account’s mails: a language tag (BCP 47), kept in its canonical form',
+  shown: LANGUAGE_TAG,
+  examples: ['pt-BR'],
+});
+export const NullableLocale = nullable(Locale, LANGUAGE_TAG);
+
 /** Shown only: the domain's errors do not repeat a role that was sent. */
 export const Roles = Type.Array(Type.String({ shown: { pattern: '^[a-z0-9:_-]{1,64}$' } }), {
   description: 'The roles; what they mean is up to your services',

@@ -19,6 +19,19 @@ export const SERVICE_LOOPS: Loop[] = [
     begin: (user) => () => asService(user)(`POST /api/users/${user.user.id}/password-reset`),
   },
   {
+    name: 'invite a new account',
+    of: ['inviteUser'],
+    leaves: { 'invitation, by a service': FEW },
+    atMost: true,
+    times: FEW,
+    begin: async (user) => {
+      const { username, name, email } = anAccount();
+      const made = await asService(user)('POST /api/users', { username, name, email });
+      const { id } = made.json<{ id: number }>();
+      return () => asService(user)(`POST /api/users/${id}/invitation`);
+    },
+  },
+  {
     name: 'issue reset tokens and redeem them',
     of: ['createPasswordReset', 'resetPassword'],
     leaves: {

@@ -129,6 +129,7 @@ const OTHERS = [
   'DELETE /api/users/:id/tokens',
   'DELETE /api/users/:id/factors',
   'POST /api/users/:id/password-reset',
+  'POST /api/users/:id/invitation',
   'POST /api/users/mails',
   'POST /api/users/mails/undeliverable',
   'DELETE /api/users/mails/:id',

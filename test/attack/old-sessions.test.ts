@@ -36,6 +36,7 @@ const OPENING: Requests = [
   ['POST /api/user/password', { ...FACTOR_PASSWORD, new_password: 'of a thief, and long' }],
   ['PATCH /api/user', { ...FACTOR_PASSWORD, username: 'a-thief' }],
   ['PATCH /api/user', { ...FACTOR_PASSWORD, email: 'thief@example.com', name: 'Ada' }],
+  ['POST /api/user/email', { verification_token: 'lkv_mailed-to-a-thief' }],
   ['POST /api/auth/llt', { device: 'of a thief' }],
   ['POST /api/user/tokens', { name: 'of a thief', scopes: ['orders:read'] }],
 ];

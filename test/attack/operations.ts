@@ -15,6 +15,8 @@ export interface Attacked {
   template: string;
   /** Names of security schemes. */
   schemes: string[];
+  /** Whether it answers without any of them. */
+  isPublic: boolean;
   /** The statuses of its answers in the reference. */
   statuses: string[];
   contentType: string | null;
@@ -42,6 +44,7 @@ export function attackedOperations(id = 1): Attacked[] {
         path: path.replace(/\{\w+\}/g, String(id)),
         template: path,
         schemes: security.flatMap((each) => Object.keys(each)),
+        isPublic: security.length === 0 || security.some((each) => Object.keys(each).length === 0),
         statuses: Object.keys(responses),
         contentType,
         required: (schema.required as string[] | undefined) ?? [],
@@ -58,8 +61,11 @@ export function attackedOperations(id = 1): Attacked[] {
 }
 
 function choicesOf(schema: JsonSchema): unknown[] {
-  const { enum: all, const: only, type, anyOf, examples } = schema;
+  const { enum: all, const: only, type, anyOf, examples, items } = schema;
   if (Array.isArray(all)) return all;
+  // A list of words takes all of them at once.
+  const words = (items as JsonSchema | undefined)?.enum;
+  if (Array.isArray(words)) return [words];
   if (type === 'boolean') return [true, false];
   const nothing =
     Array.isArray(anyOf) && anyOf.some((each: JsonSchema) => each.type === 'null') ? [null] : [];

@@ -3,17 +3,18 @@ import { RIGHTS } from '../../src/domain/rights.ts';
 import { disableAccount, managerOf } from '../support/accounts.ts';
 import { ACCOUNT_RIGHTS } from '../support/account-rights.ts';
 import { aClient } from '../support/begun.ts';
-import { anAccount, call, createLongLived, signUp } from '../support/client.ts';
+import { anAccount, call, createLongLived, pairOf, signUp } from '../support/client.ts';
 import { aFeedClient } from '../support/feed-reader.ts';
 import { aMailer, letPass, lookUp, requestReset, verifyEmail, wantReset } from '../support/mails.ts';
 import { refused } from '../support/problem.ts';
+import { redeem } from '../support/resets.ts';
 import { aRegisteredService, basic } from '../support/registered-service.ts';
 import { workDone } from '../support/spy.ts';
 import { sql } from '../support/sql.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 import { inParallel } from './operations.ts';
-import { aTarget } from './target.ts';
+import { aTarget, type Target } from './target.ts';
 
 const NAMES = 500;
 
@@ -166,4 +167,114 @@ test('nobody learns from a reset request whether there is an account', async (t)
     await until(() => ofUser().includes('revoked'));
     t.strictSame(ofUser(), ['user_created', 'revoked']);
   });
+});
+
+const [HOME, AWAY] = ['198.51.100.7', '203.0.113.9'].map((address) => ({
+  'x-forwarded-for': address,
+  'user-agent': `of ${address}`,
+}));
+/** Each of a network of its own. */
+const STRANGERS = Array.from({ length: 100 }, (_, i) => ({ 'x-forwarded-for': `192.0.${i}.1` }));
+
+/** An owner, who has logged in at HOME. */
+async function anOwner(target: Target) {
+  const account = anAccount();
+  const headers = { ...HOME };
+  const pair = pairOf(await call(target, 'POST /api/auth/signup', { payload: account, headers }));
+  pairOf(
+    await call(target, 'POST /api/auth', {
+      payload: { username: account.username, password: account.password },
+      headers,
+    }),
+  );
+  return { account, pair };
+}
+
+test('strangers of 100 networks keep no owner from a reset', async (t) => {
+  const target = await aTarget(t, { TRUST_PROXY: 'loopback' });
+  const { databaseUrl } = target;
+  const mailer = await aMailer(target);
+  const { account, pair } = await anOwner(target);
+  const token = { authorization: `Bearer ${pair.refresh_token}` };
+
+  /** Tokens of the mails that the requests have caused. */
+  const ask = async (...requests: Record<string, string>[]): Promise<string[]> => {
+    for (const [i, headers] of requests.entries())
+      t.equal(
+        (await requestReset(target, i % 2 === 0 ? account.username : account.email, headers)).statusCode,
+        200,
+      );
+    await lookUp(target);
+    const mails = await mailer.take(100);
+    for (const { id } of mails) await mailer.settle(id);
+    return mails.filter(({ user }) => user.id === pair.user.id).map((mail) => mail.token);
+  };
+  /** A password that is refused does not use it up. */
+  const isGood = async (reset = '') => (await redeem(target, reset, 'short')).statusCode === 400;
+
+  await t.test('at a new device, there is a mail whose token is good', async (t) => {
+    // For as long as the strangers go on.
+    for (let round = 0; round < 3; round++) {
+      const mails: string[] = [];
+      for (let storm = 0; storm < 5; storm++) mails.push(...(await ask(...STRANGERS)));
+      t.equal(mails.length, 3);
+      for (let minutes = 0; minutes < 25; minutes += 5) {
+        mails.push(...(await ask({ ...AWAY })));
+        t.ok(await isGood(mails.at(-1)), `after ${minutes} minutes`);
+        await letPass(databaseUrl, 5 * 60);
+      }
+      await letPass(databaseUrl, 6 * 60);
+    }
+  });
+
+  await t.test('a known device has requests of its own, and so has a session elsewhere', async (t) => {
+    await letPass(databaseUrl, 2 * 3600);
+    const mails: string[] = [];
+    for (let storm = 0; storm < 5; storm++) mails.push(...(await ask(...STRANGERS)));
+    t.strictSame(await ask({ ...AWAY }), [], 'a new device gets no more');
+    for (const known of [HOME, { ...AWAY, ...token }, HOME]) {
+      const [mail, ...others] = await ask({ ...known });
+      t.ok(mail);
+      t.strictSame(others, []);
+      mails.push(mail ?? '');
+    }
+    t.strictSame(await ask({ ...HOME }, { ...AWAY, ...token }), [], 'three');
+    for (const mail of mails) t.ok(await isGood(mail), 'the newest mails void none of them');
+    t.equal((await redeem(target, mails[0] ?? '')).statusCode, 200);
+    for (const mail of mails) t.notOk(await isGood(mail), 'and its use all');
+  });
+
+  await t.test('a full queue of their names has room for the owner', async (t) => {
+    await letPass(databaseUrl, 2 * 3600);
+    for (const headers of STRANGERS)
+      for (let i = 0; i < 10; i++)
+        t.equal((await requestReset(target, `nobody-${i}`, headers)).statusCode, 200);
+    refused(t, await requestReset(target, 'nobody-10', { ...STRANGERS[0] }), 503, 'overloaded');
+    t.equal((await ask({ ...AWAY })).length, 1);
+  });
+});
+
+test('strangers in the network of an owner use up no request of its session', async (t) => {
+  const target = await aTarget(t, {
+    TRUST_PROXY: 'loopback',
+    RATE_LIMIT_NETWORK: '20/3600',
+    RATE_LIMIT_ACCOUNT: '5/3600',
+  });
+  const { account, pair } = await anOwner(target);
+  const stranger = { 'x-forwarded-for': '198.51.100.99' };
+  const token = { authorization: `Bearer ${pair.refresh_token}` };
+  for (let i = 0; i < 20; i++)
+    t.equal((await requestReset(target, `nobody-${i}`, stranger)).statusCode, 200);
+  refused(t, await requestReset(target, account.username, { ...HOME }), 429, 'rate_limited');
+  for (let i = 0; i < 5; i++)
+    t.equal((await requestReset(target, account.username, { ...HOME, ...token })).statusCode, 200);
+  refused(t, await requestReset(target, account.username, { ...HOME, ...token }), 429, 'rate_limited');
+  // Whatever it holds: nobody learns whether a token is good.
+  for (const other of [pair.access_token, 'x'])
+    refused(
+      t,
+      await requestReset(target, account.username, { ...HOME, authorization: `Bearer ${other}` }),
+      429,
+      'rate_limited',
+    );
 });

@@ -1,7 +1,9 @@
-import { test } from 'tap';
+import { test, type Test } from 'tap';
+import { MAIL_KINDS } from '../../src/domain/mail-kinds.ts';
 import { callRight, COVERS, kindOf, RIGHTS, type Right } from '../../src/domain/rights.ts';
 import { aManager, type Manager } from '../support/accounts.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
+import { bearer, logIn, verify } from '../support/client.ts';
 import { aMailer, lookUp } from '../support/mails.ts';
 import { aRegisteredService, basic } from '../support/registered-service.ts';
 import '../support/watch-leaks.ts';
@@ -14,11 +16,16 @@ const ROUNDS = 4;
 const PASSWORD = 'the attacker chose this';
 const AT_HOME = '@attacker.example';
 
-const PUBLIC = attackedOperations().filter(({ schemes }) => schemes.length === 0);
+const PUBLIC = attackedOperations().filter(({ isPublic }) => isPublic);
 const OF_SERVICES = attackedOperations().filter(({ schemes }) => schemes.includes('serviceClient'));
+const OF_USERS = attackedOperations().filter(
+  ({ schemes, isPublic }) => schemes.includes('bearerAuth') && !isPublic,
+);
 
-/** What operations for everyone take, by the names of their properties. */
-const TAKEN = [...new Set(PUBLIC.flatMap(({ choices }) => Object.keys(choices).map(kindOfName)))];
+/** What operations for everyone and for users take, by the names of their properties. */
+const TAKEN = [
+  ...new Set([...PUBLIC, ...OF_USERS].flatMap(({ choices }) => Object.keys(choices).map(kindOfName))),
+];
 
 interface World {
   target: TestApp;
@@ -35,8 +42,20 @@ let names = 0;
 
 test('a right reaches what COVERS says, also by the operations that anyone may call', async (t) => {
   // What anyone may do by a signup is no effect of a right.
+  const world = await aWorld(t);
+  for (const right of [null, ...RIGHTS, callRight('orders')]) {
+    const covered = right === null ? [] : COVERS[kindOf(right)];
+    const effects = await effectsOf(world, right, covered);
+    t.strictSame(effects.sort(), [...covered].sort(), right ?? 'no right');
+  }
+});
+
+async function aWorld(t: Test): Promise<World> {
+  // What anyone may do by a signup is no effect of a right.
   const env = {
     SIGNUP_ENABLED: 'false',
+    EMAIL_VERIFICATION: 'true',
+    NOTICES: 'true',
     FACTOR_KEYS: Buffer.alloc(32, 1).toString('base64url'),
     DATABASE_TIMEOUT: '30000',
   };
@@ -45,13 +64,8 @@ test('a right reaches what COVERS says, also by the operations that anyone may c
   const url = await target.app.listen({ port: 0 });
   await aRegisteredService(target.databaseUrl, 'orders', [], 'orders');
   const operator = await aManager(target.databaseUrl, target, RIGHTS, 'operator');
-  const world = { target, url, operator, mailer: await aMailer(target) };
-  for (const right of [null, ...RIGHTS, callRight('orders')]) {
-    const covered = right === null ? [] : COVERS[kindOf(right)];
-    const effects = await effectsOf(world, right, covered);
-    t.strictSame(effects.sort(), [...covered].sort(), right ?? 'no right');
-  }
-});
+  return { target, url, operator, mailer: await aMailer(target) };
+}
 
 /** All that a service reaches whose only right this is, or what it reaches until one effect is not covered. */
 async function effectsOf(world: World, right: Right | null, covered: readonly string[]): Promise<string[]> {
@@ -72,6 +86,9 @@ async function effectsOf(world: World, right: Right | null, covered: readonly st
     if (reached().some((effect) => ofAny(effect) === effect && !covered.includes(effect))) break;
     victims = await theVictims(target, operator);
   }
+  victims = await theVictims(target, operator);
+  await attackAsUser(world, victims, aKnowledge(victims), new Set(admitted.map(([each]) => each)), credentials);
+  for (const effect of victims.effects) effects.add(effect);
   return reached();
 }
 
@@ -109,42 +126,110 @@ interface Request {
  * @param request null for nothing but the latter. @returns false if it was refused: then only the latter is left.
  */
 async function attack(
-  { url, target, mailer }: World,
+  world: World,
   victims: Victims,
   known: Known,
   request: Request | null,
 ): Promise<boolean> {
+  learnNames(victims, known);
+  if (request && !(await send(world, victims, known, request))) return false;
+  await inRounds(victims, known, async () => {
+    for (const operation of PUBLIC)
+      for (const each of requestsOf(operation, known)) await send(world, victims, known, each);
+    await lookUp(world.target);
+    if (request) await send(world, victims, known, request);
+    await readMails(world, known);
+  });
+  return true;
+}
+
+/**
+ * The same by somebody who is a user too: a worklist of all that anyone, this user and the service may send, with all
+ * values that the answers and mails have shown. Deletions and disabling would hide the rest, so they are left out.
+ */
+async function attackAsUser(
+  world: World,
+  victims: Victims,
+  known: Known,
+  admitted: Set<Attacked>,
+  credentials: Record<string, string>,
+): Promise<void> {
+  learnNames(victims, known);
+  for (const email of victims.addresses) learn(known, { email });
+  const ofService = [...admitted].filter(({ method }) => method !== 'DELETE');
+  let token = await ownSession(world, victims, known);
+  await inRounds(victims, known, async () => {
+    for (const operation of ofService)
+      for (const each of requestsOf(operation, known, credentials))
+        if (!each.body?.includes('"disabled":true')) await send(world, victims, known, each);
+    for (const operation of PUBLIC)
+      for (const each of requestsOf(operation, known)) await send(world, victims, known, each);
+    for (const operation of OF_USERS) {
+      // The one before may have ended it.
+      if ((await verify(world.target, token)).statusCode !== 200)
+        token = await ownSession(world, victims, known);
+      for (const each of requestsOf(operation, known, bearer(token)))
+        await send(world, victims, known, each);
+    }
+    await lookUp(world.target);
+    await readMails(world, known);
+  });
+}
+
+/** An account of the attacker's own, with a proved address. @returns an access token */
+async function ownSession({ target, operator }: World, victims: Victims, known: Known): Promise<string> {
+  const username = `attacker-${++names}`;
+  const account = { username, name: 'Eve', email: `${username}${AT_HOME}`, password: PASSWORD };
+  const created = await operator('POST /api/users', { ...account, email_verified: true });
+  if (created.statusCode !== 200) throw new Error(`no account: ${created.body}`);
+  const pair = await logIn(target, username, PASSWORD);
+  victims.spare(pair.user.id);
+  // Where it would like its mails to go.
+  learn(known, { email: `more.${username}${AT_HOME}` });
+  return pair.access_token;
+}
+
+/** Repeats a round until it brings nothing new. */
+async function inRounds(victims: Victims, known: Known, round: () => Promise<void>): Promise<void> {
   const progress = () =>
     TAKEN.reduce((sum, name) => sum + (known.get(name)?.size ?? 0), victims.effects.size);
-
-  async function send({ path, ...options }: Request): Promise<boolean> {
-    const response = await fetch(url + path, options);
-    if (response.headers.get('content-type') === 'text/event-stream') {
-      victims.effects.add('feed.read');
-      await response.body?.cancel();
-      return true;
-    }
-    const text = await response.text();
-    victims.readIn(text);
-    const told = text.startsWith('{') ? Object.entries(JSON.parse(text) as object) : [];
-    // A refusal holds nothing else that is of use; its `code` is none of a second factor.
-    learn(known, Object.fromEntries(told.filter(([name]) => response.ok || name.endsWith('token'))));
-    for (const token of known.get('jwt') ?? []) await victims.tryToken(String(token));
-    return response.ok;
-  }
-
-  for (const username of [...victims.usernames, ...(known.get('email') ?? [])]) learn(known, { username });
-  if (request && !(await send(request))) return false;
-  for (let round = 0, before = -1; round < ROUNDS && before < progress() && !victims.areTaken(); round++) {
+  for (let i = 0, before = -1; i < ROUNDS && before < progress() && !victims.areTaken(); i++) {
     before = progress();
-    for (const operation of PUBLIC) for (const each of requestsOf(operation, known)) await send(each);
-    await lookUp(target);
-    if (request) await send(request);
-    for (const { email, token } of await mailer.take(100))
-      if (email.endsWith(AT_HOME)) learn(known, { token });
+    await round();
     await victims.compare();
   }
-  return true;
+}
+
+function learnNames({ usernames }: Victims, known: Known): void {
+  for (const username of [...usernames, ...(known.get('email') ?? [])]) learn(known, { username });
+}
+
+/** Hands each mail to the owner of its address, one of whom is the attacker. */
+async function readMails({ mailer }: World, known: Known): Promise<void> {
+  for (const { email, token } of await mailer.take(100, MAIL_KINDS))
+    if (email.endsWith(AT_HOME)) learn(known, { token });
+}
+
+/** @returns whether it was not refused. */
+async function send(
+  { url }: World,
+  victims: Victims,
+  known: Known,
+  { path, ...options }: Request,
+): Promise<boolean> {
+  const response = await fetch(url + path, options);
+  if (response.headers.get('content-type') === 'text/event-stream') {
+    victims.effects.add('feed.read');
+    await response.body?.cancel();
+    return true;
+  }
+  const text = await response.text();
+  victims.readIn(text);
+  const told = text.startsWith('{') ? Object.entries(JSON.parse(text) as object) : [];
+  // A refusal holds nothing else that is of use; its `code` is none of a second factor.
+  learn(known, Object.fromEntries(told.filter(([name]) => response.ok || name.endsWith('token'))));
+  for (const token of known.get('jwt') ?? []) await victims.tryToken(String(token));
+  return response.ok;
 }
 
 function aKnowledge({ access, ids }: Victims): Known {
@@ -156,6 +241,7 @@ function aKnowledge({ access, ids }: Victims): Known {
     ['username', new Set([own])],
     ['email', new Set([`${own}${AT_HOME}`])],
     ['password', new Set([PASSWORD])],
+    ['current_password', new Set([PASSWORD])],
     ['external_id', new Set([own, null])],
   ]);
 }
@@ -180,15 +266,14 @@ function kindOfName(property: string): string {
   return property.endsWith('token') ? 'token' : property;
 }
 
-/** The operation's requests with each path, body and query that the reference allows, filled with what is known. */
+/**
+ * The operation's requests with each path, query and set of properties that the reference allows. Each property takes all
+ * values that are known, or that the reference names, while the others keep one, so that requests add up and do not
+ * multiply.
+ */
 function requestsOf(operation: Attacked, known: Known, credentials: Record<string, string> = {}): Request[] {
   const { method, template, body, choices, required, query } = operation;
   const valuesOf = (name: string) => [...(known.get(kindOfName(name)) ?? choices[name] ?? query[name] ?? [])];
-  const others = Object.keys(choices).filter((name) => !required.includes(name));
-  const sets = [[], ...others.flatMap((name) => [[name], others.filter((each) => each !== name)]), others];
-  const bodies = [...new Set(sets.map((set) => [...required, ...set].join()))].flatMap((set) =>
-    productOf(set.split(','), valuesOf),
-  );
   const paths = template.includes('{id}')
     ? valuesOf('id').map((id) => template.replace('{id}', String(id)))
     : [
@@ -198,18 +283,18 @@ function requestsOf(operation: Attacked, known: Known, credentials: Record<strin
         ),
       ];
   const headers = { ...headersOf(operation), ...credentials };
-  return paths.flatMap((path) =>
-    body === null
-      ? [{ method, path, headers }]
-      : bodies.map((each) => ({ method, path, headers, body: bodyOf(operation, each) ?? '' })),
-  );
-}
+  if (body === null) return paths.map((path) => ({ method, path, headers }));
 
-/** Every object with these properties. */
-function productOf(names: string[], valuesOf: (name: string) => unknown[]): object[] {
-  const [name, ...rest] = names;
-  if (name === undefined || name === '') return [{}];
-  return valuesOf(name).flatMap((value) =>
-    productOf(rest, valuesOf).map((each) => ({ [name]: value, ...each })),
-  );
+  const others = Object.keys(choices).filter((name) => !required.includes(name));
+  const sets = [[], ...others.flatMap((name) => [[name], others.filter((each) => each !== name)]), others];
+  const bodies = new Set<string>();
+  for (const names of sets.map((set) => [...required, ...set]))
+    // With all switches on, and with all off.
+    for (const end of [0, -1]) {
+      const common = Object.fromEntries(names.map((name) => [name, valuesOf(name).at(end)]));
+      for (const name of names)
+        for (const value of valuesOf(name)) bodies.add(bodyOf(operation, { ...common, [name]: value }) ?? '');
+      bodies.add(bodyOf(operation, common) ?? '');
+    }
+  return paths.flatMap((path) => [...bodies].map((each) => ({ method, path, headers, body: each })));
 }

@@ -6,17 +6,22 @@ import { call, claimsOf, logIn, verify } from '../support/client.ts';
 import { aFactor } from '../support/factors.ts';
 import { sql } from '../support/sql.ts';
 
-/** `holder`: the attacker has been given an access token of it. `guarded`: has a second factor. */
-type Role = 'holder' | 'plain' | 'guarded';
+/**
+ * `holder`: the attacker has been given an access token of it. `plain`: everybody knows its address, which is to change.
+ * `guarded`: has a second factor. `invited`: nobody has opened it yet.
+ */
+type Role = 'holder' | 'plain' | 'guarded' | 'invited';
 
 /** An account whose id and username everybody knows. */
 interface Victim {
   role: Role;
   id: number;
   username: string;
+  email: string;
   /** A text in its names, roles and devices, and one in its address. Nobody knows them. */
   secrets: Record<'read' | 'read_address', string>;
-  access: string;
+  /** Null if nobody has logged in. */
+  access: string | null;
 }
 
 /** An account as it is on record. */
@@ -34,6 +39,8 @@ const COLUMNS: Record<string, Deed | null> = {
   imported_hash: 'set_password',
   imported_cost: 'set_password',
   factor_since: 'remove_factors',
+  email_verified_at: 'prove_address',
+  undeliverable_at: 'stop_mails',
   // What Redis is told.
   version: null,
   changed_at: null,
@@ -44,11 +51,12 @@ const COLUMNS: Record<string, Deed | null> = {
 export async function theVictims(target: TestApp, operator: Manager) {
   await sql(target.databaseUrl, 'DELETE FROM users');
   const victims: Victim[] = [];
-  for (const role of ['holder', 'plain', 'guarded'] as const)
+  for (const role of ['holder', 'plain', 'guarded', 'invited'] as const)
     victims.push(await aVictim(target, operator, role));
   const before = await accountsOf(target);
+  const own = new Set<number>();
   const effects = new Set<Effect | 'guarded.take_over'>();
-  const seen = new Set(victims.map(({ access }) => access));
+  const seen = new Set<string | null>(victims.map(({ access }) => access));
 
   function note({ role }: Victim, deed: Deed): void {
     if (role === 'guarded' && deed === 'take_over') effects.add('guarded.take_over');
@@ -60,8 +68,15 @@ export async function theVictims(target: TestApp, operator: Manager) {
     /** Of those whose tokens the attacker has not. */
     ids: victims.filter(({ role }) => role !== 'holder').map(({ id }) => id),
     usernames: victims.map(({ username }) => username),
+    /** Those that everybody knows. */
+    addresses: victims.filter(({ role }) => role === 'plain').map(({ email }) => email),
     /** The token that the attacker has been given. */
     access: victims.find(({ role }) => role === 'holder')?.access ?? '',
+
+    /** An account that the attacker has of right. */
+    spare(id: number): void {
+      own.add(id);
+    },
 
     /** Whether there is nothing more to reach. */
     areTaken: () => effects.has('account.take_over'),
@@ -92,7 +107,7 @@ export async function theVictims(target: TestApp, operator: Manager) {
       const after = await accountsOf(target);
       for (const victim of victims)
         for (const deed of deedsBetween(before.get(victim.id), after.get(victim.id))) note(victim, deed);
-      if ([...after.keys()].some((id) => !before.has(id))) effects.add('account.create');
+      if ([...after.keys()].some((id) => !before.has(id) && !own.has(id))) effects.add('account.create');
     },
   };
 }
@@ -101,14 +116,22 @@ export type Victims = Awaited<ReturnType<typeof theVictims>>;
 
 async function aVictim(target: TestApp, operator: Manager, role: Role): Promise<Victim> {
   const [username, read, mailbox] = [`${role}-${aText()}`, aText(), aText()];
-  const [password, email] = ['difference engine', `${mailbox}@owner.example`];
-  const account = { username, email, password, name: `Ada ${read}`, roles: [read], external_id: read };
-  const created = await operator('POST /api/users', account);
+  const secret = `${mailbox}@owner.example`;
+  const [password, email] = ['difference engine', role === 'plain' ? `${username}@owner.example` : secret];
+  const account = { username, email, name: `Ada ${read}`, roles: [read], external_id: read, locale: 'de' };
+  const opened = role === 'invited' ? { invite: true } : { password, email_verified: true };
+  const created = await operator('POST /api/users', { ...account, ...opened });
   if (created.statusCode !== 200) throw new Error(`no victim: ${created.body}`);
-  const pair = await logIn(target, username, password);
-  if (role === 'guarded') await aFactor(target, pair);
+  const { id } = created.json<{ id: number }>();
   const secrets = { read, read_address: mailbox };
-  return { role, id: pair.user.id, username, secrets, access: pair.access_token };
+  const victim = { role, id, username, email, secrets };
+  if (role === 'invited') return { ...victim, access: null };
+  const pair = await logIn(target, username, password);
+  const token = pair.access_token;
+  if (role === 'guarded') await aFactor(target, pair);
+  if (role === 'plain')
+    await call(target, 'PATCH /api/user', { token, payload: { email: secret, current_password: password } });
+  return { ...victim, access: token };
 }
 
 function aText(): string {
@@ -130,7 +153,10 @@ function deedsBetween(before: Stored | undefined, after: Stored | undefined): De
   if (!before || after?.row.deleted_at !== null) return ['delete'];
   const isGone = (kind: 'live' | 'factors') => before[kind].some((id) => !after[kind].includes(id));
   const columns = Object.keys(after.row).filter(
-    (name) => JSON.stringify(after.row[name]) !== JSON.stringify(before.row[name]),
+    (name) =>
+      JSON.stringify(after.row[name]) !== JSON.stringify(before.row[name]) &&
+      // Much withdraws the address that a user has asked for. Only another one there is a change.
+      !(name.startsWith('pending_') && after.row[name] === null),
   );
   const changed = columns.map((name) => (name in COLUMNS ? COLUMNS[name] : 'change'));
   return [

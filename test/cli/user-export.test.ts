@@ -25,6 +25,7 @@ test('what is exported can be imported elsewhere: every account logs in there', 
     {
       ...old,
       external_id: 'crm-7',
+      locale: 'pt-br',
       roles: ['staff'],
       email_verified: true,
       created_at: '2020-01-01T00:00:00.000Z',
@@ -54,6 +55,7 @@ test('what is exported can be imported elsewhere: every account logs in there', 
     {
       ...old,
       external_id: 'crm-7',
+      locale: 'pt-BR',
       roles: ['staff'],
       email_verified: true,
       created_at: '2020-01-01T00:00:00.000Z',
@@ -74,6 +76,7 @@ test('what is exported can be imported elsewhere: every account logs in there', 
   const [first] = again.stdout.split('\n');
   t.strictSame(JSON.parse(first ?? ''), lines[0], 'and are the same there');
   t.match(again.stdout, '"external_id":"crm-7"');
+  t.match(again.stdout, '"locale":"pt-BR"');
 });
 
 test('an export to standard output is nothing but lines; it never replaces a file', async (t) => {

@@ -244,6 +244,8 @@ test('FACTOR_ISSUER is the host of ISSUER, without what ends it in a label', (t)
     'https://xn--bcher-kva.example': 'xn--bcher-kva.example',
     'https://192.0.2.7:8443': '192.0.2.7',
     'https://[2001:db8::7]:8443': 'Latchkey',
+    [`https://${'a'.repeat(60)}.com`]: `${'a'.repeat(60)}.com`,
+    [`https://${'a'.repeat(60)}.info`]: 'Latchkey',
   };
   for (const [ISSUER, name] of Object.entries(hosts))
     t.equal(loadConfig({ ISSUER }, GIB).FACTOR_ISSUER, name, ISSUER);

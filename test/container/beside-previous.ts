@@ -118,6 +118,42 @@ export async function factorsBesidePrevious(t: Test, { previous, next, databaseU
   t.strictSame(await held(), [{ since: false, factors: 0, codes: 0 }], 'a deletion erases them');
 }
 
+/** Whether the claim `email_verified` follows the record while the previous release rewrites what Redis holds of a user. */
+export async function verifiedBesidePrevious(t: Test, { previous, next, databaseUrl }: Versions) {
+  const account = anAccount();
+  const pair = await signUpOver(next, account);
+  const rights = ['introspect', 'users.write', 'users.reset'] as const;
+  const service = basic(await aRegisteredService(databaseUrl, 'address book', rights));
+  const said = async () => {
+    const body = new URLSearchParams({ token: pair.access_token });
+    const asked = await fetch(`${next}/api/auth/introspect`, { method: 'POST', headers: service, body });
+    t.equal(asked.status, 200);
+    return ((await asked.json()) as { email_verified?: true }).email_verified ?? false;
+  };
+  const change = async (url: string, changes: object) => {
+    t.equal((await ask(url, `PATCH /api/users/${pair.user.id}`, service, changes)).status, 200);
+  };
+  const becomes = (expected: boolean) =>
+    eventually(10, async () => ((await said()) === expected ? null : `not ${expected}`));
+  const { email, username, password } = account;
+
+  await change(next, { email, email_verified: true });
+  t.equal(await said(), true);
+  const other = (await (await logInOver(previous, username, password)).json()) as Pair;
+  t.notOk('email_verified' in claimsOf(other.access_token), 'the previous release writes no such claim');
+  t.equal(await said(), true, 'and takes none away');
+  const refreshed = (await (await refreshOver(next, other.refresh_token)).json()) as Pair;
+  t.equal(claimsOf(refreshed.access_token).email_verified, true);
+
+  const moved = anAccount().email;
+  await change(previous, { email: moved });
+  await becomes(false);
+  await change(previous, { email: moved, email_verified: true });
+  await becomes(true);
+  await change(previous, { email_verified: false });
+  await becomes(false);
+}
+
 function ask(url: string, line: string, headers: Record<string, string>, body?: object) {
   const [method = '', path = ''] = line.split(' ');
   const json = { 'content-type': 'application/json' };

@@ -21,6 +21,7 @@ const ELSEWHERE = new Set(
   TEST_REDIS_URL latchkey_owner latchkey_admin auth_time httpd_can_network_connect pg_last_wal_receive_lsn
   synchronous_mode synchronous_mode_strict add_something jwt_issuer oauth2_claim jwt_authn require_expiration
   oidc_discovery_url bound_audiences prisma/migrations/TIMESTAMP_add_something/migration.sql
+  UPDATE_PASSWORD
   --stop-timeout --health-cmd --service-account-issuer --oidc-signing-algs --oidc-client-id`.split(/\s+/),
 );
 

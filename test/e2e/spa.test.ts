@@ -9,6 +9,8 @@ import { ROOT } from '../support/documents.ts';
 import { anApp } from '../support/factors.ts';
 import { freePort } from '../support/free-port.ts';
 import { verifyOver } from '../support/over-http.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { aRegisteredService, basic } from '../support/registered-service.ts';
 import { answersHttp, startServerProcess } from '../support/server-process.ts';
 import { readyService } from '../support/service.ts';
 import { eventually, until } from '../support/until.ts';
@@ -24,7 +26,14 @@ const LLT = 'Long-lived token: Kitchen tablet End';
 
 /** Uses the page of examples/spa in two tabs like a person: by clicking, in a real browser. */
 test('the single-page app of examples/spa', { skip: chromiumMissing }, async (t) => {
-  const service = await readyService(t, { FACTOR_KEYS, LLT_LOGIN_MAX_AGE, TRUST_PROXY: 'loopback' });
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const service = await readyService(t, {
+    DATABASE_URL,
+    EMAIL_VERIFICATION: 'true',
+    FACTOR_KEYS,
+    LLT_LOGIN_MAX_AGE,
+    TRUST_PROXY: 'loopback',
+  });
   const url = await startExample(t, service.url);
   const { page, complaints } = await openPage(t, url);
   const account = anAccount({ name: HTML });
@@ -102,6 +111,41 @@ test('the single-page app of examples/spa', { skip: chromiumMissing }, async (t)
     await submit(second.page, 'Log in', { username, password });
     for (const each of [page, second.page]) await signedIn(each);
     await t.resolves(lists(page, OWN, LLT));
+  });
+
+  await t.test('a user confirms the address, pastes the token of another, and changes it', async (t) => {
+    const mailer = await aRegisteredService(DATABASE_URL, 'mailer', ['mails']);
+    const tokenTo = async (email: string) => {
+      const headers = { ...basic(mailer), 'content-type': 'application/json' };
+      const body = JSON.stringify({ kinds: ['email_verification', 'email_change'] });
+      const response = await fetch(`${service.url}/api/users/mails`, { method: 'POST', headers, body });
+      const { mails } = (await response.json()) as { mails: { email: string; token: string }[] };
+      return mails.find((mail) => mail.email === email)?.token ?? '';
+    };
+    const { email } = account;
+    await until(async () => (await textOf(page, 'address')) === `${email} is not confirmed.`);
+    await change(page, 'Add an authenticator app', password);
+    await until(async () => /\S/.test(await alertOf(page)));
+    t.match(complaints.splice(0), [/403/], 'no second factor before');
+    const link = await tokenTo(email);
+    // A mail scanner opens the link too: nothing happens before its user presses the button.
+    await page.goto(`${url}/verify#${link}`);
+    await signedIn(page);
+    await until(async () => (await textOf(page, 'address')) === `${email} is not confirmed.`);
+    t.equal(page.url(), `${url}/`, 'the address of the page loses the token');
+    await page.getByRole('form', { name: 'Confirm the address' }).getByRole('button').click();
+    await until(async () => (await textOf(page, 'address')) === `${email} is confirmed.`);
+
+    const next = `new.${email}`;
+    await submit(page, 'Change the address', { email: next, current_password: password });
+    await until(async () => (await textOf(page, 'pending')).startsWith(next));
+    t.equal(await textOf(page, 'address'), `${email} is confirmed.`);
+    await submit(page, 'Confirm the address', { verification_token: 'lkv_x' });
+    await until(async () => /\S/.test(await alertOf(page)));
+    t.match(complaints.splice(0), [/401/, /401/]);
+    await submit(page, 'Confirm the address', { verification_token: ` ${await tokenTo(next)}\n` });
+    await until(async () => (await textOf(page, 'address')) === `${next} is confirmed.`);
+    t.equal(await textOf(page, 'pending'), '');
   });
 
   await t.test('a user adds an app, and sees secret and recovery codes once', async (t) => {
@@ -222,6 +266,10 @@ function signedIn(page: Page): Promise<void> {
 
 function signedOut(page: Page): Promise<void> {
   return page.getByRole('form', { name: 'Log in', exact: true }).waitFor();
+}
+
+function textOf(page: Page, id: string): Promise<string> {
+  return page.locator(`#${id}`).innerText();
 }
 
 function alertOf(page: Page): Promise<string> {

@@ -42,6 +42,7 @@ const NEEDS_NO_REDIS: readonly string[] = [
   'listUsers',
   'getUser',
   'createPasswordReset',
+  'inviteUser',
   'getUserEmail',
   'listUserFactors',
   'takeMails',

@@ -69,7 +69,15 @@ export async function mintSessions(
     for (const { username, name } of accounts) {
       const id = idOf.get(username) ?? '';
       const tokenId = tokenOf.get(id) ?? 0;
-      const user = { id: Number(id), username, name, createdAt, disabled: false, roles: [] };
+      const user = {
+        id: Number(id),
+        username,
+        name,
+        createdAt,
+        disabled: false,
+        emailVerified: false,
+        roles: [],
+      };
       pairs.push(sign({ user, tokenId, generation: state.latest, createdAt, withFactor: false }));
     }
   }

@@ -3,8 +3,16 @@ import { aManager } from '../support/accounts.ts';
 import type { TestApp } from '../support/app.ts';
 import { aClient, begun } from '../support/begun.ts';
 import { anAccount, call, signUp, type Pair } from '../support/client.ts';
-import { aMailer, requestReset, verifyEmail, wantReset, type Mail } from '../support/mails.ts';
-import { aReset, redeem } from '../support/resets.ts';
+import { MAIL_KINDS } from '../../src/domain/mail-kinds.ts';
+import {
+  aMailer,
+  changeEmail,
+  requestReset,
+  verifyEmail,
+  wantReset,
+  type Mail,
+} from '../support/mails.ts';
+import { aMailedReset, aReset, redeem } from '../support/resets.ts';
 import { sql } from '../support/sql.ts';
 import { twoReplicas } from '../support/two-replicas.ts';
 
@@ -20,6 +28,8 @@ interface Scene {
   pair: Pair;
   /** Its token proves the address that the account has at first. */
   mail: Mail;
+  /** Proves the pending address, if the scene has one. */
+  proof: string;
   byService: Awaited<ReturnType<typeof aManager>>;
 }
 
@@ -27,16 +37,30 @@ type Act = (scene: Scene) => Promise<number>;
 
 const statusOf = async (asked: ReturnType<typeof call>) => (await asked).statusCode;
 
+/** Asks for another address. */
+function askFor({ target, pair }: Pick<Scene, 'target' | 'pair'>, email: string): Promise<number> {
+  const payload = { email, current_password: PASSWORD };
+  return statusOf(call(target, 'PATCH /api/user', { token: pair.access_token, payload }));
+}
+
 const ACTS = {
   verify: ({ target, mail }) => statusOf(verifyEmail(target, mail.token)),
   'the same token': ({ target, mail }) => statusOf(verifyEmail(target, mail.token)),
-  'a new address': ({ target, account, pair }) =>
+  prove: ({ target, pair, proof }) => statusOf(changeEmail(target, pair.access_token, proof)),
+  'the same proof': ({ target, pair, proof }) => statusOf(changeEmail(target, pair.access_token, proof)),
+  'a wish for another address': (scene) => askFor(scene, `other.${scene.account.email}`),
+  'a wish for the first address': (scene) => askFor(scene, scene.account.email),
+  'a new password': ({ target, pair }) =>
     statusOf(
-      call(target, 'PATCH /api/user', {
+      call(target, 'POST /api/user/password', {
         token: pair.access_token,
-        payload: { email: `new.${account.email}`, current_password: PASSWORD },
+        payload: { current_password: PASSWORD, new_password: 'an analytical engine' },
       }),
     ),
+  'a mailed reset': async ({ target, pair }) =>
+    statusOf(redeem(target, await aMailedReset(target.databaseUrl, pair.user.id))),
+  'a new address by a service': ({ byService, account, pair }) =>
+    statusOf(byService(`PATCH /api/users/${pair.user.id}`, { email: `new.${account.email}` })),
   disable: ({ byService, pair }) =>
     statusOf(byService(`PATCH /api/users/${pair.user.id}`, { disabled: true })),
   delete: ({ byService, pair }) => statusOf(byService(`DELETE /api/users/${pair.user.id}`)),
@@ -56,18 +80,43 @@ const ACTS = {
   },
 } satisfies Record<string, Act>;
 
-/** What an act against a redemption leaves: statuses of both by who was first, and whether the address is proved. */
+type Both<Value> = [proofFirst: Value, otherFirst: Value];
+
+/** An act against a proof of the address in force: statuses of both, whether it is proved, and what a repeat answers. */
 const AGAINST_VERIFY: [
   other: keyof typeof ACTS,
-  first: [number, number],
-  second: [number, number],
-  proved: [boolean, boolean],
+  statuses: Both<[proof: number, other: number]>,
+  proved: Both<boolean>,
+  repeat: Both<number>,
 ][] = [
-  ['the same token', [200, 401], [401, 200], [true, true]],
-  ['a new address', [200, 200], [401, 200], [false, false]],
-  ['a new address by 1.0.0', [200, 200], [401, 200], [false, false]],
-  ['disable', [200, 200], [401, 200], [true, false]],
-  ['delete', [200, 200], [401, 200], [false, false]],
+  ['the same token', [[200, 200], [200, 200]], [true, true], [200, 200]],
+  ['a wish for another address', [[200, 200], [200, 200]], [true, true], [200, 200]],
+  ['a new password', [[200, 200], [200, 200]], [true, true], [200, 200]],
+  ['a new address by a service', [[200, 200], [401, 200]], [false, false], [401, 401]],
+  ['a new address by 1.0.0', [[200, 200], [401, 200]], [false, false], [401, 401]],
+  ['disable', [[200, 200], [401, 200]], [true, false], [401, 401]],
+  ['delete', [[200, 200], [401, 200]], [false, false], [401, 401]],
+];
+
+type Addresses = [inForce: string | null, pending: string | null];
+
+/** The same against a proof of the pending address `next.…`, and which addresses the account has then, by their prefixes. */
+const AGAINST_PROOF: [
+  other: keyof typeof ACTS,
+  statuses: Both<[proof: number, other: number]>,
+  addresses: Both<Addresses>,
+  repeat: Both<number>,
+][] = [
+  ['the same proof', [[200, 200], [200, 200]], [['next.', null], ['next.', null]], [200, 200]],
+  ['a wish for another address', [[200, 200], [401, 200]], [['next.', 'other.'], ['', 'other.']], [200, 401]],
+  ['a wish for the first address', [[200, 200], [401, 200]], [['next.', ''], ['', null]], [200, 401]],
+  ['a new password', [[200, 200], [401, 200]], [['next.', null], ['', null]], [200, 401]],
+  ['a mailed reset', [[200, 401], [401, 200]], [['next.', null], ['', null]], [200, 401]],
+  ['a new address by a service', [[200, 200], [401, 200]], [['new.', null], ['new.', null]], [401, 401]],
+  ['a new address by 1.0.0', [[200, 200], [401, 200]], [['new.', null], ['new.', null]], [401, 401]],
+  ['a new password by 1.0.0', [[200, 200], [401, 200]], [['next.', null], ['', null]], [200, 401]],
+  ['disable', [[200, 200], [401, 200]], [['next.', null], ['', null]], [401, 401]],
+  ['delete', [[200, 200], [401, 200]], [[null, null], [null, null]], [401, 401]],
 ];
 
 /** @returns what the two acts answer, `one` being first at the lock or not. */
@@ -93,7 +142,7 @@ test('mails and what withdraws them', async (t) => {
   const { databaseUrl } = target;
   const clients = { locks: await aClient(t, databaseUrl), watch: await aClient(t, databaseUrl) };
   const [mailer, second] = [await aMailer(target), await aMailer(target, 'second mailer')];
-  const byService = await aManager(databaseUrl, target, ['users.write']);
+  const byService = await aManager(databaseUrl, target, ['users.write', 'users.reset']);
 
   async function aScene(): Promise<Scene> {
     const account = anAccount();
@@ -101,34 +150,100 @@ test('mails and what withdraws them', async (t) => {
     const [mail, ...others] = await mailer.take();
     if (mail?.user.id !== pair.user.id || others.length > 0) throw new Error('not this account’s mail');
     await mailer.settle(mail.id);
-    return { target, account, pair, mail, byService };
+    return { target, account, pair, mail, proof: '', byService };
   }
 
-  for (const [other, first, later, proved] of AGAINST_VERIFY) {
-    for (const isVerifyFirst of [true, false]) {
-      const order = isVerifyFirst ? `verify, then ${other}` : `${other}, then verify`;
+  /** The address in force is verified, and `next.…` is pending. */
+  async function aSceneOfTwo(): Promise<Scene> {
+    const scene = await aScene();
+    await ACTS.verify(scene);
+    await askFor(scene, `next.${scene.account.email}`);
+    const [mail] = await mailer.take(1, ['email_change']);
+    if (mail?.email !== `next.${scene.account.email}`) throw new Error('no mail to the pending address');
+    await mailer.settle(mail.id);
+    return { ...scene, proof: mail.token };
+  }
+
+  async function settleAll(): Promise<void> {
+    for (const { id } of await mailer.take(100, MAIL_KINDS)) await mailer.settle(id);
+  }
+
+  for (const [other, statuses, proved, repeat] of AGAINST_VERIFY) {
+    for (const at of [0, 1] as const) {
+      const order = at === 0 ? `verify, then ${other}` : `${other}, then verify`;
       await t.test(order, async (t) => {
         const scene = await aScene();
         const { id } = scene.pair.user;
-        const answers = await inOrder(
-          clients,
-          id,
-          isVerifyFirst,
-          () => ACTS.verify(scene),
-          () => ACTS[other](scene),
-        );
-        t.strictSame(answers, isVerifyFirst ? first : later);
+        const verify = () => ACTS.verify(scene);
+        const answers = await inOrder(clients, id, at === 0, verify, () => ACTS[other](scene));
+        t.strictSame(answers, statuses[at]);
         const [row] = await sql<{ proved: boolean }>(
           databaseUrl,
           `SELECT email_verified_at IS NOT NULL AS proved FROM users WHERE id = ${id}`,
         );
-        t.equal(row?.proved, proved[isVerifyFirst ? 0 : 1]);
-        t.strictSame(await sql(databaseUrl, `SELECT 1 FROM email_verifications WHERE user_id = ${id}`), []);
-        t.equal(await ACTS.verify(scene), 401, 'the token is used up');
-        for (const { id: left } of await mailer.take()) await mailer.settle(left);
+        t.equal(row?.proved, proved[at]);
+        const left = await sql<{ used: boolean }>(
+          databaseUrl,
+          `SELECT used_at IS NOT NULL AS used FROM mailed_tokens
+           WHERE user_id = ${id} AND kind = 'email_verification'`,
+        );
+        t.strictSame(left, repeat[at] === 200 ? [{ used: true }] : [], 'no token is left but one for a repeat');
+        t.equal(await verify(), repeat[at], 'the repeat');
+        await settleAll();
       });
     }
   }
+
+  for (const [other, statuses, addresses, repeat] of AGAINST_PROOF) {
+    for (const at of [0, 1] as const) {
+      const order = at === 0 ? `prove, then ${other}` : `${other}, then prove`;
+      await t.test(order, async (t) => {
+        const scene = await aSceneOfTwo();
+        const { id } = scene.pair.user;
+        const prove = () => ACTS.prove(scene);
+        const answers = await inOrder(clients, id, at === 0, prove, () => ACTS[other](scene));
+        t.strictSame(answers, statuses[at]);
+        const [row] = await sql<{ email: string; pending: string | null; tokens: number }>(
+          databaseUrl,
+          `SELECT coalesce(email_given, email) AS email, pending_email AS pending,
+             (SELECT count(*)::int FROM mailed_tokens WHERE user_id = users.id AND used_at IS NULL) AS tokens
+           FROM users WHERE id = ${id}`,
+        );
+        const [inForce, pending] = addresses[at].map((prefix) =>
+          prefix === null ? null : `${prefix}${scene.account.email}`,
+        );
+        t.strictSame(row, { email: inForce ?? `@${id}`, pending, tokens: 0 });
+        t.equal(await prove(), repeat[at], 'the repeat');
+        await settleAll();
+      });
+    }
+  }
+
+  await t.test('of two accounts that prove one address, one gets it', async (t) => {
+    for (const local of ['ada.shared', 'zoë.shared']) {
+      const scenes = [await aScene(), await aScene()];
+      const proofs: string[] = [];
+      for (const [i, scene] of scenes.entries()) {
+        // Another spelling is the same address.
+        t.equal(await askFor(scene, `${local}@${i === 0 ? 'example.com' : 'EXAMPLE.com'}`), 200);
+        const [mail] = await mailer.take(1, ['email_change']);
+        proofs.push(mail?.token ?? '');
+        await mailer.settle(mail?.id ?? 0);
+      }
+      const answers = await Promise.all(
+        scenes.map((scene, i) => changeEmail(target, scene.pair.access_token, proofs[i] ?? '')),
+      );
+      t.strictSame(answers.map(({ statusCode }) => statusCode).sort(), [200, 400]);
+      t.match(answers.find(({ statusCode }) => statusCode === 400)?.json(), { code: 'email_taken' });
+      const winner = answers.findIndex(({ statusCode }) => statusCode === 200);
+      const [lost, won] = [scenes[1 - winner], scenes[winner]];
+      if (!lost || !won) throw new Error('no winner');
+      // It goes back: the address it leaves was proved, so it stays its own.
+      t.equal(await statusOf(byService(`PATCH /api/users/${won.pair.user.id}`, { email: won.account.email })), 200);
+      t.equal(await ACTS.prove({ ...lost, proof: proofs[1 - winner] ?? '' }), 400, 'reserved for the other');
+      await settleAll();
+    }
+  });
 
   await t.test('two mailers never have one mail at the same time', async (t) => {
     const ids: number[] = [];
@@ -146,7 +261,7 @@ test('mails and what withdraws them', async (t) => {
       ids,
     );
     for (const { id, token } of taken) {
-      t.equal((await verifyEmail(target, token)).statusCode, 200, 'each token is the account’s newest');
+      t.equal((await verifyEmail(target, token)).statusCode, 200, 'each token is good');
       await mailer.settle(id);
     }
   });
@@ -166,8 +281,29 @@ test('mails and what withdraws them', async (t) => {
     );
   });
 
+  await t.test('a mail that is taken again leaves its tokens good, the newest 8 of the account', async (t) => {
+    const { account, pair } = await aScene();
+    const tokens: string[] = [];
+    for (let i = 0; i < 9; i++) {
+      // A mail has six tries.
+      if (i % 6 === 0) await wantReset(target, account.username);
+      const [mail] = await mailer.take();
+      tokens.push(mail?.token ?? '');
+      // It is hidden for at most 32 minutes.
+      await sql(
+        databaseUrl,
+        `UPDATE wanted_mails SET wanted_at = now() - interval '34 minutes', taken_at = now() - interval '33 minutes'
+         WHERE user_id = ${pair.user.id} AND settled_at IS NULL`,
+      );
+    }
+    const statuses: number[] = [];
+    for (const token of tokens.slice(0, 3)) statuses.push(await statusOf(redeem(target, token)));
+    t.strictSame(statuses, [401, 200, 401], 'the ninth-newest is void, and one that is used voids the others');
+    await settleAll();
+  });
+
   for (const act of [
-    'a new address',
+    'a new address by a service',
     'a new address by 1.0.0',
     'a new password by 1.0.0',
     'disable',
@@ -191,7 +327,7 @@ test('mails and what withdraws them', async (t) => {
         `SELECT kind FROM wanted_mails WHERE user_id = ${pair.user.id} AND settled_at IS NULL ORDER BY kind`,
       );
       const expected = {
-        'a new address': ['email_verification', 'password_reset'],
+        'a new address by a service': ['email_verification', 'password_reset'],
         'a new address by 1.0.0': ['password_reset'],
         'a new password by 1.0.0': ['password_reset'],
         disable: [],
@@ -211,7 +347,7 @@ test('mails and what withdraws them', async (t) => {
     await call(target, 'POST /api/user/email-verification', { token: scene.pair.access_token });
     await clients.locks.query('BEGIN');
     await clients.locks.query(`SELECT id FROM users WHERE id = ${scene.pair.user.id} FOR NO KEY UPDATE`);
-    const change = begun(() => ACTS['a new address'](scene));
+    const change = begun(() => ACTS['a new address by a service'](scene));
     await change.begin(clients.watch);
     t.strictSame(await mailer.take(), [], 'it waits for no lock');
     await clients.locks.query('COMMIT');

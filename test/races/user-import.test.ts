@@ -17,6 +17,7 @@ const aUser = (username: string): ImportedUser => ({
   roles: [],
   disabled: false,
   emailVerified: false,
+  locale: null,
   totpSecret: null,
 });
 

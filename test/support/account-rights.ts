@@ -11,6 +11,7 @@ export const ACCOUNT_RIGHTS = (id: number): Record<string, [line: string, body?:
     [`PATCH /api/users/${id}`, { name: 'B' }],
     [`DELETE /api/users/${id}`],
     [`DELETE /api/users/${id}/tokens`],
+    [`POST /api/users/${id}/invitation`],
   ],
   'users.email': [[`GET /api/users/${id}/email`]],
   'users.factors': [[`DELETE /api/users/${id}/factors`]],

@@ -61,13 +61,26 @@ export function verifyEmail(target: TestApp, token: string, headers: Record<stri
   });
 }
 
+/** Proves the pending address, as a page does in the session of a token. */
+export function changeEmail(
+  target: TestApp,
+  token: string,
+  verificationToken: string,
+  headers: Record<string, string> = {},
+) {
+  return call(target, 'POST /api/user/email', {
+    token,
+    payload: { verification_token: verificationToken },
+    headers,
+  });
+}
+
 /** Makes every mail and token older than it is. */
 export async function letPass(databaseUrl: string, seconds: number): Promise<void> {
   for (const [table, ...columns] of [
     ['wanted_mails', 'wanted_at', 'taken_at', 'settled_at'],
-    ['email_verifications', 'expires_at'],
     ['password_resets', 'expires_at'],
-    ['mailed_resets', 'expires_at'],
+    ['mailed_tokens', 'expires_at', 'used_at'],
   ]) {
     const earlier = columns.map((column) => `${column} = ${column} - interval '${seconds} seconds'`);
     await sql(databaseUrl, `UPDATE ${table} SET ${earlier.join(', ')}`);

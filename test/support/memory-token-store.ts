@@ -169,6 +169,9 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
       }),
 
     list: (userId, usedSince = -1) => promised(() => inUse(userId, usedSince)),
+    // No user here has one.
+    listWithLocale: (userId, usedSince = -1) =>
+      promised(() => ({ records: inUse(userId, usedSince), locale: null })),
 
     listEnded: (userId, { since, now, limit, before }, lifetimes) =>
       promised(() =>

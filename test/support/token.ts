@@ -28,6 +28,7 @@ export function aUser(overrides: Partial<User> = {}): User {
     name: 'Ada Lovelace',
     createdAt: 1_795_000_000_123,
     disabled: false,
+    emailVerified: false,
     roles: [],
     ...overrides,
   };

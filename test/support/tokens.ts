@@ -7,6 +7,7 @@ import { systemClock } from '../../src/runtime/system-clock.ts';
 import type { TestApp } from './app.ts';
 import { anAccount, claimsOf, signUp } from './client.ts';
 import { sql } from './sql.ts';
+import { aUser } from './token.ts';
 import { UNOBSERVED } from './unobserved.ts';
 
 export interface StoredSession {
@@ -46,9 +47,12 @@ export async function aStoredSession(
     mint: (type, generation) =>
       codec.sign(
         type,
-        pairClaims({ userId, tokenId, generation, withFactor }, createdAt.getTime(), lifetimesOf(config), [])[
-          type
-        ],
+        pairClaims(
+          { userId, tokenId, generation, withFactor },
+          createdAt.getTime(),
+          lifetimesOf(config),
+          aUser(),
+        )[type],
       ),
   };
 }
@@ -58,7 +62,7 @@ export async function withFactorClaims(target: TestApp, accessToken: string): Pr
   const { sub, sid, gen, auth_time: openedAt } = claimsOf(accessToken);
   const identity = { userId: Number(sub), tokenId: Number(sid), generation: Number(gen), withFactor: true };
   const lifetimes = lifetimesOf(target.composition.app.config);
-  const { access } = pairClaims(identity, Number(openedAt) * 1000, lifetimes, []);
+  const { access } = pairClaims(identity, Number(openedAt) * 1000, lifetimes, aUser());
   return (await codecOf(target)).sign('access', access);
 }
 
@@ -69,7 +73,7 @@ export async function aForgedRefresh(
 ): Promise<string> {
   const identity = { ...session, generation: Date.now() * 1000, withFactor: true };
   const lifetimes = lifetimesOf(target.composition.app.config);
-  const { refresh } = pairClaims(identity, Date.now(), lifetimes, []);
+  const { refresh } = pairClaims(identity, Date.now(), lifetimes, aUser());
   return (await codecOf(target)).sign('refresh', refresh);
 }
 

@@ -68,8 +68,8 @@ export interface VerifierOptions<Accepted extends TokenType = UsersType> {
    */
   onError?: ((error: VerifierError) => void) | undefined;
   /**
-   * Called when an account was created, disabled, enabled or deleted, or its names, roles or status have changed. It may
-   * be called twice and late, so keep the greatest version of each user. The next call waits for the promise that it
+   * Called when an account was created, disabled, enabled or deleted, or what services see of it has changed. It may be
+   * called twice and late, so keep the greatest version of each user. The next call waits for the promise that it
    * returns. If it throws or rejects, `onError` hears of that, and the event is not repeated.
    */
   onUser?: ((event: UserEvent) => unknown) | undefined;

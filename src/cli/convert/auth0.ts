@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { CommandError } from '../command.ts';
 import { fieldsOf, objectsIn, openList, type JsonObject, type ListForm } from './export-file.ts';
-import { spoken, type System } from './system.ts';
+import { spoken, type Factor, type System } from './system.ts';
 
 const DATABASE = 'auth0|';
 
@@ -40,7 +40,7 @@ export const auth0: System = {
         passwordHash: hash,
         createdAt: user.created_at,
         disabled: user.blocked === true,
-        factor: factorOf(user.multifactor),
+        factors: factorsOf(user.multifactor),
         ...(isLost && {
           withoutPassword: hashes
             ? 'the file of --with has no hash for it'
@@ -59,9 +59,9 @@ function databaseId({ user_id, identities }: JsonObject): string | null {
 }
 
 /** Auth0 lists the factors without their secrets. What is no list may name one all the same. */
-function factorOf(multifactor: unknown): 'other' | 'none' | undefined {
+function factorsOf(multifactor: unknown): Factor[] | undefined {
   if (multifactor === undefined || multifactor === null) return undefined;
-  return Array.isArray(multifactor) && multifactor.length === 0 ? 'none' : 'other';
+  return Array.isArray(multifactor) && multifactor.length === 0 ? [] : ['other'];
 }
 
 /** By user id. @throws CommandError if a line is damaged: its user would lose the password. */

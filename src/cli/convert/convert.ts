@@ -19,7 +19,7 @@ import { firebase } from './firebase.ts';
 import { keycloak } from './keycloak.ts';
 import { makeReport, type Report } from './report.ts';
 import { supabase } from './supabase.ts';
-import type { SourceAccount, System } from './system.ts';
+import type { Factor, SourceAccount, System } from './system.ts';
 import { wordpress } from './wordpress.ts';
 
 export const SYSTEMS: Readonly<Record<string, System>> = {
@@ -91,6 +91,7 @@ function guess(value: unknown): string | null {
 const NO_ADDRESS = 'has no e-mail address';
 const NO_FACTOR =
   'its second factor cannot come, so it would open by its password alone: --drop-factors takes it';
+const ONE_FACTOR = 'has several second factors, of which only the first app that makes codes comes';
 const DROPPED_FACTOR = 'its second factor stays behind, so it opens by its password alone';
 const UNKNOWN_FACTOR =
   'the export does not say whether it has a second factor; if it had one, it opens by its password alone now';
@@ -127,7 +128,8 @@ function makeToLine({ newNames, readHash, now, dropsFactors, factorList = '', re
     for (const note of account.notes ?? []) report.note(note);
     const hash = hashOf(account);
     if (secret === 'other') report.note(DROPPED_FACTOR);
-    if (account.factor === undefined && hash !== null) {
+    else if (secret !== null && account.factors && account.factors.length > 1) report.note(ONE_FACTOR);
+    if (account.factors === undefined && hash !== null) {
       if (dropsFactors) report.note(UNKNOWN_FACTOR);
       else report.unknownFactor(unknownFactor(factorList));
     }
@@ -206,12 +208,24 @@ function makeToLine({ newNames, readHash, now, dropsFactors, factorList = '', re
   }
 }
 
-/** @returns the secret in base32, null if the source names no factor, or 'other' for a factor that cannot come. */
-function secretOf({ factor }: SourceAccount): string | null {
-  if (factor === 'none' || factor === undefined) return null;
+/**
+ * Of several factors, Latchkey takes the first app that it can.
+ * @returns the secret in base32, null if the source names no factor, or 'other' if none can come.
+ */
+function secretOf({ factors = [] }: SourceAccount): string | null {
+  if (factors.length === 0) return null;
+  for (const factor of factors) {
+    const secret = base32Of(factor);
+    if (secret !== null) return secret;
+  }
+  return 'other';
+}
+
+function base32Of(factor: Factor): string | null {
   // A key of a megabyte would take seconds to encode.
-  const secret = factor === 'other' || factor.length * 8 > MOST_SECRET_BITS ? null : toBase32(factor);
-  return secret !== null && readTotpSecret(secret).ok ? secret : 'other';
+  if (factor === 'other' || factor.length * 8 > MOST_SECRET_BITS) return null;
+  const secret = toBase32(factor);
+  return readTotpSecret(secret).ok ? secret : null;
 }
 
 function holds(name: string, email: string): boolean {

@@ -28,7 +28,7 @@ export const django: System = {
         createdAt: user.date_joined,
         roles: names,
         disabled: user.is_active === false,
-        factor: hasFactor(owners, pk, user) ? 'other' : undefined,
+        factors: hasFactor(owners, pk, user) ? ['other'] : undefined,
         ...(names.length < groups.length && {
           notes: ['has groups that the export numbers: --natural-foreign names them, and they become roles'],
         }),

@@ -1,5 +1,6 @@
 import { constants, isUtf8 } from 'node:buffer';
 import type { FileHandle } from 'node:fs/promises';
+import { getHeapStatistics } from 'node:v8';
 import { CommandError } from '../command.ts';
 import { chunksOf } from '../input-file.ts';
 import { isBlank, readLines, type Line } from '../lines.ts';
@@ -34,8 +35,16 @@ export interface Place {
   at: number;
 }
 
+const MIB = 1024 ** 2;
+
 /** A document becomes one text, and V8 takes no longer one: some 512 MiB. */
 const LONGEST_DOCUMENT = constants.MAX_STRING_LENGTH;
+
+/**
+ * Bytes of V8's heap for a byte of a document: its text, and what is parsed from it. A heap that is full ends the process
+ * with a stack.
+ */
+const HEAP_FACTOR = 4;
 
 /** A user's metadata may hold a picture. */
 const LONGEST_ENTRY = 16 * 1024 * 1024;
@@ -164,11 +173,14 @@ async function readDocument(file: FileHandle, name: string, form: ListForm): Pro
   const { size } = await file.stat();
   if (size > LONGEST_DOCUMENT)
     throw new CommandError(`${name} is larger than 512 MiB and has no line for each account: ${form.split}`);
-  const chunks: Buffer[] = [];
-  for await (const chunk of chunksOf(file)) chunks.push(chunk);
-  const bytes = withoutMark(Buffer.concat(chunks));
-  if (!isUtf8(bytes)) throw new CommandError(`${name} is not UTF-8: it should be ${form.what}`);
-  const text = Buffer.from(bytes).toString();
+  const needed = HEAP_FACTOR * size;
+  if (needed > getHeapStatistics().heap_size_limit)
+    throw new CommandError(
+      `${name} has no line for each account, and may need more memory than Node takes here: set ` +
+        `NODE_OPTIONS=--max-old-space-size=${Math.ceil(needed / MIB)}, or ${form.split}`,
+    );
+  const text = await readUtf8(file, size);
+  if (text === null) throw new CommandError(`${name} is not UTF-8: it should be ${form.what}`);
   if (text.trim() === '') throw empty(name, form);
   try {
     return JSON.parse(text) as unknown;
@@ -178,6 +190,18 @@ async function readDocument(file: FileHandle, name: string, form: ListForm): Pro
       `${name} is not JSON: it may be cut off, or hold a warning of the tool. It should be ${form.what}`,
     );
   }
+}
+
+/**
+ * In a function of its own, so that the bytes can go before their text is parsed.
+ * @returns null if it is not UTF-8.
+ */
+async function readUtf8(file: FileHandle, size: number): Promise<string | null> {
+  const bytes = Buffer.alloc(size);
+  let length = 0;
+  for await (const chunk of chunksOf(file, size)) length += chunk.copy(bytes, length);
+  const read = withoutMark(bytes.subarray(0, length));
+  return isUtf8(read) ? Buffer.from(read.buffer, read.byteOffset, read.length).toString() : null;
 }
 
 /** The whole of a small file. @throws CommandError */

@@ -1,6 +1,6 @@
 import { CommandError } from '../command.ts';
 import { isObject, objectsIn, parsedFields, readText, type JsonObject } from './export-file.ts';
-import type { System } from './system.ts';
+import type { Factor, System } from './system.ts';
 
 const PARAMETERS = 'the password hash parameters of the Firebase console';
 
@@ -27,16 +27,16 @@ export const firebase: System = {
       // Milliseconds, as text.
       createdAt: typeof user.createdAt === 'string' ? Number(user.createdAt) : user.createdAt,
       disabled: user.disabled === true,
-      factor: factorOf(user.mfaInfo),
+      factors: factorsOf(user.mfaInfo),
       ...lostPassword(user),
     });
   },
 };
 
 /** The tool writes no list, but what asks the API itself may. What is no list may name a factor all the same. */
-function factorOf(mfaInfo: unknown): 'other' | undefined {
+function factorsOf(mfaInfo: unknown): Factor[] | undefined {
   const isEmpty = Array.isArray(mfaInfo) && mfaInfo.length === 0;
-  return mfaInfo === undefined || mfaInfo === null || isEmpty ? undefined : 'other';
+  return mfaInfo === undefined || mfaInfo === null || isEmpty ? undefined : ['other'];
 }
 
 /** What the API writes in the place of a hash for somebody who may not read it. */

@@ -1,5 +1,5 @@
 import { objectsIn, parsedFields, type JsonObject } from './export-file.ts';
-import { keyIn, spoken, type System } from './system.ts';
+import { keyIn, spoken, type Factor, type System } from './system.ts';
 
 /** A realm's export, of one file or one of `--users different_files`. */
 export const keycloak: System = {
@@ -14,17 +14,20 @@ export const keycloak: System = {
     Promise.resolve((user) => {
       if ('serviceAccountClientId' in user) return { leftOut: 'is the service account of a client' };
       const credentials = objectsIn(user.credentials);
+      const password = credentials.find(({ type }) => type === 'password') ?? null;
       return {
         id: user.id,
         username: user.username,
         names: [spoken(user.firstName, user.lastName)],
         email: user.email,
         emailVerified: user.emailVerified === true,
-        passwordHash: credentials.find(({ type }) => type === 'password') ?? null,
+        passwordHash: password,
         createdAt: user.createdTimestamp,
         roles: rolesOf(user.realmRoles, document.realm),
         disabled: user.enabled === false,
-        factor: factorOf(credentials.filter(({ type }) => !NO_FACTORS.includes(type))),
+        factors: credentials.filter(({ type }) => !NO_FACTORS.includes(type)).map(factorOf),
+        ...(password && isToChange(user.requiredActions) && { withoutPassword: TO_CHANGE }),
+        ...(credentials.some(({ type }) => type === PASSKEY) && { notes: [STAYS_BEHIND] }),
       };
     }),
 };
@@ -45,12 +48,22 @@ function rolesOf(roles: unknown, realm: unknown): unknown[] {
   return roles.filter((role) => typeof role !== 'string' || !builtIn.some((pattern) => pattern.test(role)));
 }
 
-/** Credentials that log in instead of the password, or log in no more. */
-const NO_FACTORS: readonly unknown[] = ['password', 'password-history', 'webauthn-passwordless'];
+/** Of a temporary password, which somebody else may know, and of one that Keycloak accepts only to be changed. */
+const TO_CHANGE =
+  'has to be changed at the next login (UPDATE_PASSWORD), which Latchkey does not demand: send a reset token';
 
-function factorOf(credentials: JsonObject[]): Uint8Array | 'other' | 'none' {
-  const secrets = credentials.filter(({ type }) => type === 'otp').map(secretOf);
-  return secrets.find((secret) => secret !== null) ?? (credentials.length === 0 ? 'none' : 'other');
+function isToChange(requiredActions: unknown): boolean {
+  return Array.isArray(requiredActions) && requiredActions.includes('UPDATE_PASSWORD');
+}
+
+const PASSKEY = 'webauthn-passwordless';
+const STAYS_BEHIND = 'logs in with a passkey instead of the password, which stays behind';
+
+/** Credentials that log in instead of the password, or log in no more. */
+const NO_FACTORS: readonly unknown[] = ['password', 'password-history', PASSKEY];
+
+function factorOf(credential: JsonObject): Factor {
+  return (credential.type === 'otp' ? secretOf(credential) : null) ?? 'other';
 }
 
 /** @returns null if no app of Latchkey's kind has this secret. */

@@ -1,5 +1,5 @@
 import { fieldsOf, type JsonObject } from './export-file.ts';
-import { keyIn, type System } from './system.ts';
+import { keyIn, type Factor, type System } from './system.ts';
 
 /** A row of `auth.users` as JSON on each line, best with the rows of `auth.mfa_factors`. */
 export const supabase: System = {
@@ -23,7 +23,7 @@ export const supabase: System = {
         passwordHash: user.encrypted_password,
         createdAt: user.created_at,
         disabled: isBanned(user.banned_until),
-        factor: factorOf(user.mfa_factors),
+        factors: factorsOf(user.mfa_factors),
       };
     }),
 };
@@ -41,13 +41,12 @@ function isBanned(until: unknown): boolean {
  * @param rows of auth.mfa_factors: null for none; missing if the query did not ask for them. What cannot be read counts
  * as a factor, because its account would open by the password alone.
  */
-function factorOf(rows: unknown): Uint8Array | 'other' | 'none' | undefined {
+function factorsOf(rows: unknown): Factor[] | undefined {
   if (rows === undefined) return undefined;
-  if (rows === null) return 'none';
-  if (!Array.isArray(rows)) return 'other';
+  if (rows === null) return [];
+  if (!Array.isArray(rows)) return ['other'];
   const counting = rows.map(fieldsOf).filter(({ status }) => status !== 'unverified');
-  if (counting.length === 0) return 'none';
-  return counting.map(secretOf).find((secret) => secret !== null) ?? 'other';
+  return counting.map((row) => secretOf(row) ?? 'other');
 }
 
 /** Supabase's codes have 6 digits, 30 s and SHA-1. A project may encrypt the secret, which is then no base32. */

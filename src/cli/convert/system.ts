@@ -19,13 +19,16 @@ export interface SourceAccount {
   createdAt?: unknown;
   roles?: readonly unknown[];
   disabled?: boolean;
-  /** The key of an app that makes codes of 6 digits in 30 s by SHA-1. Undefined if the export says nothing of factors. */
-  factor: Uint8Array | 'other' | 'none' | undefined;
+  /** Every second factor. Undefined if the export says nothing of them. */
+  factors: readonly Factor[] | undefined;
   /** Why a password that the user has there does not come. */
   withoutPassword?: string;
   /** What the operator should know besides. */
   notes?: readonly string[];
 }
+
+/** The key of an app that makes codes of 6 digits in 30 s by SHA-1, or anything else. */
+export type Factor = Uint8Array | 'other';
 
 /** What an account becomes, or why it is left out. */
 export type ReadAccount = (record: JsonObject) => SourceAccount | { leftOut: string };

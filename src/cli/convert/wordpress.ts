@@ -25,7 +25,7 @@ export const wordpress: System = {
         roles: roles.filter((role) => role !== '' && role !== ADMINISTRATOR),
         // On a network, WordPress refuses these two.
         disabled: isSet(user.spam) || isSet(user.deleted),
-        factor: undefined,
+        factors: undefined,
         ...(roles.includes(ADMINISTRATOR) && {
           notes: ['is an administrator of WordPress, and gets no role for it'],
         }),

@@ -198,6 +198,11 @@ export const EVENTS = {
     'A registered service ended all tokens of an account.',
     { ...USER, ...BY_SERVICE, ...TOKEN_IDS },
   ),
+  'user.invited_by_client': define(
+    ['info', 'success', 'service'],
+    'A registered service asked again for the invitation of an account. Creating an account is `user.created_by_client`.',
+    { ...USER, ...BY_SERVICE },
+  ),
   'user.reset_by_client': define(['warn', 'success', 'service'], 'A registered service made a reset token.', {
     ...USER,
     ...BY_SERVICE,

@@ -26,7 +26,7 @@ export type UserEventType = 'user_changed' | `user_${UserStatus}`;
 /** A change that is on record. */
 export interface UserChange {
   user: Pick<User, 'id' | 'version'>;
-  /** null if only names or roles have changed. */
+  /** null if it has not changed. */
   status: UserStatus | null;
 }
 

@@ -15,13 +15,16 @@ import type { Caller } from '../principal.ts';
 import type { ServiceIdentity } from '../services/registered-service.ts';
 import type { TokenStateStore } from '../tokens/token-state-store.ts';
 import type { FinishUserChange } from '../users/finish-user-change.ts';
-import type { MailStore, TakenMail } from './wanted-mail.ts';
+import type { InvitationObstacle, MailStore, TakenMail } from './wanted-mail.ts';
 
 /** The longest address that is read, as at login. */
 const ADDRESS_MAX_LENGTH = 254;
 
 interface MailsPorts {
-  mails: Pick<MailStore, 'wantVerification' | 'take' | 'settle' | 'markUndeliverable' | 'verify'>;
+  mails: Pick<
+    MailStore,
+    'wantVerification' | 'wantInvitation' | 'take' | 'settle' | 'markUndeliverable' | 'verify'
+  >;
   tokenStates: Pick<TokenStateStore, 'now'>;
   finishUserChange: FinishUserChange;
   observe: Pick<Observe, 'mail'>;
@@ -49,6 +52,14 @@ export function makeMails(ports: MailsPorts) {
     email_change: newVerificationToken,
   };
 
+  /** @throws AuthError `rate_limited` if the account has had its mails of the kind */
+  function requireFree(freeIn: number, userId: number, from: Sourced): void {
+    if (freeIn <= 0) return;
+    const windowSeconds = MAIL_WINDOW / 1000;
+    auditLimit(`mails:${userId}`, { event: 'limit.reached', limit: 'mails', windowSeconds, userId }, from);
+    throw new AuthError('rate_limited', { retryAfter: Math.ceil(freeIn / 1000), reason: 'mails' });
+  }
+
   return {
     /**
      * Wants a mail that proves the caller's address.
@@ -58,13 +69,26 @@ export function makeMails(ports: MailsPorts) {
     requestVerification: async ({ user, tokenId, type }: Caller, from: Sourced): Promise<boolean> => {
       if (type !== 'access') throw new AuthError('token_not_allowed');
       const { isVerified, freeIn } = await mails.wantVerification({ userId: user.id, tokenId });
-      if (freeIn > 0) {
-        const limited = `mails:${user.id}`;
-        const windowSeconds = MAIL_WINDOW / 1000;
-        auditLimit(limited, { event: 'limit.reached', limit: 'mails', windowSeconds, userId: user.id }, from);
-        throw new AuthError('rate_limited', { retryAfter: Math.ceil(freeIn / 1000), reason: 'mails' });
-      }
+      requireFree(freeIn, user.id, from);
       return !isVerified;
+    },
+
+    /**
+     * Wants the mail again with which the user of a new account sets the first password.
+     * @param service holds `users.write`.
+     * @returns why none is wanted; null if one is.
+     * @throws AuthError `user_unknown`, `rate_limited`, `unavailable`
+     */
+    invite: async (
+      userId: number,
+      { serviceId }: ServiceIdentity,
+      from: Sourced,
+    ): Promise<InvitationObstacle | null> => {
+      const invited = await mails.wantInvitation(userId);
+      if (!invited) throw new AuthError('user_unknown');
+      requireFree(invited.freeIn, userId, from);
+      if (invited.obstacle === null) audit({ event: 'user.invited_by_client', userId, serviceId }, from);
+      return invited.obstacle;
     },
 
     /**

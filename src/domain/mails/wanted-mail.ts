@@ -79,6 +79,9 @@ export interface UndeliverableAccount {
   settled: MailKind[];
 }
 
+/** Why an account cannot be invited: `used` if it has had a session or another password than its first. */
+export type InvitationObstacle = 'disabled' | 'undeliverable' | 'used';
+
 /**
  * The mails that accounts want, and what proves their addresses. Whatever disables or deletes an account, or changes or
  * proves its address, also withdraws its mails and tokens in the same commit. Every commit locks the user's row before
@@ -104,6 +107,13 @@ export interface MailStore {
    * @throws AuthError `invalid_token` if the caller's session has ended, or the user was deleted or disabled meanwhile
    */
   wantVerification(caller: TokenKey): Promise<{ isVerified: boolean; freeIn: number }>;
+
+  /**
+   * Wants a mail with which the user of a new account sets the first password.
+   * @returns why it wants none, or the milliseconds until it may want one: 0 if it wants one now. null if there is no such
+   * account.
+   */
+  wantInvitation(userId: number): Promise<{ obstacle: InvitationObstacle | null; freeIn: number } | null>;
 
   /**
    * Takes the mails of some kinds that have waited longest, and hides them for the time of `MAIL_HIDDEN`. Two calls never

@@ -39,6 +39,8 @@ export interface SignUpRequest {
   email: string;
   password: string;
   device: string;
+  /** The language that the client prefers; null if it names none. */
+  locale: string | null;
   /** Keyed hash of address and User-Agent. */
   caller: string;
   turn: Turn;
@@ -73,7 +75,7 @@ export function makeSignUp(ports: SignUpPorts) {
     const createdAt = openedAt(generation);
     const state = initialState(generation, request.caller);
     const { userId, tokenId } = await users.addWithSession(
-      { username, name, email, passwordHash },
+      { username, name, email, passwordHash, locale: request.locale },
       { name: device, createdAt, state },
     );
 

@@ -25,7 +25,7 @@ export interface Costs {
   changes: {
     /** A revoked session or long-lived token, with the renewal of its tombstone. */
     revocation: ChangeCost;
-    /** A user whose names, roles or status have changed. */
+    /** A user whose names, address, roles or status have changed. */
     user: ChangeCost;
   } | null;
   /** CPU of a replica, in microseconds of each second that a reader of the feed is connected. null: not measured. */

@@ -47,7 +47,7 @@ export interface Rates {
   verifies: number;
   /** Sessions and long-lived tokens that are revoked. */
   revocations: number;
-  /** Users whose names, roles or status change. */
+  /** Users whose names, address, roles or status change. */
   changes: number;
 }
 

@@ -200,6 +200,12 @@ export interface TokenStore {
    */
   list(userId: number, usedSince?: number): Promise<TokenRecord[]>;
 
+  /** The same with the account's locale, which the fast store does not hold, for as many calls of the database. */
+  listWithLocale(
+    userId: number,
+    usedSince?: number,
+  ): Promise<{ records: TokenRecord[]; locale: string | null }>;
+
   /**
    * Tokens that ended since `since` (ms), by their records: revoked, or expired by `now`. The newest first.
    * @param range.before only entries after this one in that order.
@@ -291,7 +297,7 @@ export interface ChangedUser extends UserChange {
 /** The users whose change the fast store and the feed may lack. */
 export interface ChangedUsers {
   /**
-   * The users whose names, roles or status changed in the last `ago` milliseconds, by the database's clock, oldest
+   * The users of whom something that services see changed in the last `ago` milliseconds, by the database's clock, oldest
    * first; each with its status if that changed.
    * @param after the `next` of the page before.
    */

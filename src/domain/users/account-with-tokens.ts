@@ -7,7 +7,7 @@ import { sessionExpiry, usedSince, type Lifetimes } from '../tokens/claims.ts';
 import type { User } from '../user.ts';
 
 interface AccountWithTokensPorts {
-  tokens: Pick<TokenStore, 'list'>;
+  tokens: Pick<TokenStore, 'listWithLocale'>;
   tokenStates: Pick<TokenStateStore, 'lastUses'>;
   lifetimes: Lifetimes;
   clock: Clock;
@@ -29,7 +29,7 @@ export interface TokenSummary {
 }
 
 /**
- * The owner's account with its live tokens and their ids.
+ * The owner's account with its locale and its live tokens.
  * @param caller.tokenId the token that the caller presents; 0 for none of the account's.
  * @throws AuthError `unavailable`
  */
@@ -37,8 +37,8 @@ export function makeAccountWithTokens({ tokens, tokenStates, lifetimes, clock }:
   return async function accountWithTokens({
     user,
     tokenId,
-  }: Pick<Principal, 'user' | 'tokenId'>): Promise<{ user: User; tokens: TokenSummary[] }> {
-    const records = await tokens.list(user.id, usedSince(clock.now(), lifetimes));
+  }: Pick<Principal, 'user' | 'tokenId'>): Promise<{ user: User; locale: string | null; tokens: TokenSummary[] }> {
+    const { records, locale } = await tokens.listWithLocale(user.id, usedSince(clock.now(), lifetimes));
     const uses = await tokenStates.lastUses(
       user.id,
       records.map(({ id }) => id),
@@ -47,7 +47,7 @@ export function makeAccountWithTokens({ tokens, tokenStates, lifetimes, clock }:
     const summaries = records
       .map((record) => summarise(record, uses.get(record.id), tokenId, lifetimes))
       .filter(({ expiresAt }) => expiresAt === null || expiresAt > now);
-    return { user, tokens: summaries };
+    return { user, locale, tokens: summaries };
   };
 }
 

@@ -2,13 +2,15 @@ import type { UserStatus } from '../feed/ports.ts';
 import type { Ending } from '../tokens/ports.ts';
 import type { TokenRecord } from '../tokens/token-record.ts';
 import type { AccountKey } from '../identifiers.ts';
-import type { ChangedNames } from './ports.ts';
+import type { FieldOf, FieldValues } from './account-fields.ts';
 import type { User } from '../user.ts';
 
 /** An account, as operators and services see it: without e-mail address and password. */
 export interface Account extends User {
   /** The id that another system gave the user. */
   externalId: string | null;
+  /** The language of its mails (BCP 47); null if none is known. */
+  locale: string | null;
   /** False after a mailer has reported that the address cannot be reached. */
   emailDeliverable: boolean;
 }
@@ -24,22 +26,15 @@ export interface Address {
 }
 
 /** What is absent stays. */
-export interface AccountChanges extends ChangedNames {
-  emailVerified?: boolean;
-  /** null removes it. */
-  externalId?: string | null;
-  disabled?: boolean;
-  roles?: string[];
-}
+export type AccountChanges = Partial<Pick<FieldValues, FieldOf<'change'>>>;
 
-export interface NewAccount {
-  username: string;
-  name: string;
-  email: string;
-  passwordHash: Uint8Array;
-  roles: string[];
-  externalId?: string;
-}
+type NeededField = 'username' | 'name' | 'email';
+
+/** What a service says of a new account. */
+export type AccountRequest = Pick<FieldValues, NeededField> &
+  Partial<Pick<FieldValues, Exclude<FieldOf<'create'>, NeededField>>>;
+
+export type NewAccount = Omit<AccountRequest, 'password'> & { passwordHash: Uint8Array; roles: string[] };
 
 /** What a change did to an account. */
 export interface ChangedAccount {
@@ -85,7 +80,7 @@ export interface AccountStore {
   page(after: number, limit: number, filter?: AccountFilter): Promise<Account[]>;
 
   /**
-   * Adds an account without a session.
+   * Adds an account without a session. One that is invited wants the mail in the same commit.
    * @param isAnnounced whether the replicas tell the feed of it. False for a caller that does so.
    * @throws AuthError `username_taken` (also by a lookalike), `email_taken`, `external_id_taken`
    */
@@ -104,7 +99,7 @@ export interface AccountStore {
 
   /**
    * Deletes an account in one commit: ends all its tokens with the reason `admin`, erases its names, e-mail address,
-   * external id, hash, roles and known devices, and reserves its names. The rows of its tokens stay until they are purged, so that
+   * external id, language, hash, roles and known devices, and reserves its names. The rows of its tokens stay until they are purged, so that
    * every replica learns what has ended.
    * @param at milliseconds since 1970.
    * @returns null if there is none.

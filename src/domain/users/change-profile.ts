@@ -9,8 +9,9 @@ import type { ConfirmationSource, ConfirmPassword } from './confirm-password.ts'
 import type { FinishUserChange } from './finish-user-change.ts';
 import { fieldError, parseTry } from '../identifiers.ts';
 import { MAIL_WINDOW } from '../mail-kinds.ts';
-import { parseNames, type NewNames } from './new-names.ts';
-import type { ChangedNames, UserStore } from './ports.ts';
+import { parseFields } from './account-fields.ts';
+import type { NewNames } from './new-names.ts';
+import type { OwnChanges, UserStore } from './ports.ts';
 import { refuseTaken } from './taken.ts';
 import type { User } from '../user.ts';
 
@@ -27,14 +28,14 @@ interface ChangeProfilePorts {
 }
 
 export interface ProfileChangeRequest extends ConfirmationSource {
-  /** New names as given; those that are absent stay. */
-  names: ChangedNames;
+  /** New names and a locale as given; what is absent stays. */
+  names: OwnChanges;
   /** As it was sent. Needed for a username or an e-mail address. */
   currentPassword: string | undefined;
 }
 
 /**
- * Changes the caller's names. With EMAIL_VERIFICATION, a new address only becomes pending. A repeat is safe.
+ * Changes the caller's names and locale. With EMAIL_VERIFICATION, a new address only becomes pending. A repeat is safe.
  * @throws AuthError `token_not_allowed` (the caller presents an LLT), `validation_failed`, `invalid_credentials`,
  * `username_taken`, `email_taken`, `rate_limited`, `overloaded`, `unavailable`, `invalid_token` (the caller's session
  * has ended meanwhile), `login_too_old` (the account has a second factor, and that session was opened without one)
@@ -93,7 +94,7 @@ export type ChangeProfile = ReturnType<typeof makeChangeProfile>;
 
 interface ParsedChange {
   /** In canonical form. */
-  names: ChangedNames;
+  names: OwnChanges;
   password: string | undefined;
 }
 
@@ -101,18 +102,17 @@ function parseRequest(
   { names, currentPassword }: ProfileChangeRequest,
   { newNames }: ChangeProfilePorts,
 ): ParsedChange {
-  const given = Object.keys(names) as (keyof ChangedNames)[];
-  const { values: canonical, errors } = parseNames(names, newNames);
+  const { values: canonical, errors } = parseFields(names, newNames);
   errors.push(...passwordErrors(currentPassword, isForLogin(names)));
-  if (given.length === 0)
-    errors.push({ path: '', code: 'required', message: 'must have name, username or email' });
+  if (Object.keys(names).length === 0)
+    errors.push({ path: '', code: 'required', message: 'must have name, username, email or locale' });
   if (errors.length > 0) throw new AuthError('validation_failed', { errors });
   return { names: canonical, password: currentPassword };
 }
 
 /** Whether the names decide how the user logs in. */
-function isForLogin(names: ChangedNames): boolean {
-  return Object.keys(names).some((field) => field !== 'name');
+function isForLogin({ username, email }: OwnChanges): boolean {
+  return username !== undefined || email !== undefined;
 }
 
 function passwordErrors(currentPassword: string | undefined, isRequired: boolean): FieldError[] {

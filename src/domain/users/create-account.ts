@@ -2,16 +2,16 @@ import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { ServiceIdentity } from '../services/registered-service.ts';
 import { AuthError } from '../errors.ts';
-import { externalIdErrors, fieldError } from '../identifiers.ts';
+import { fieldError } from '../identifiers.ts';
 import type { RevocationFeed } from '../feed/ports.ts';
 import type { Turn } from '../passwords/bulkhead.ts';
 import { parsePassword, requireUnguessable } from '../passwords/policy.ts';
 import type { NewPasswordPorts } from '../passwords/ports.ts';
-import type { Account, AccountStore } from './account.ts';
-import { parseNames, type NewNames } from './new-names.ts';
+import type { Account, AccountRequest, AccountStore } from './account.ts';
+import { parseFields } from './account-fields.ts';
+import type { NewNames } from './new-names.ts';
 import type { UserStore } from './ports.ts';
 import { publishCreated } from './publish-created.ts';
-import { roleErrors } from '../roles.ts';
 import { refuseTaken } from './taken.ts';
 
 interface CreateAccountPorts extends NewPasswordPorts {
@@ -24,16 +24,6 @@ interface CreateAccountPorts extends NewPasswordPorts {
   audit: Audit;
 }
 
-export interface NewAccountRequest {
-  username: string;
-  name: string;
-  email: string;
-  /** Without one, only a reset opens the account. */
-  password?: string;
-  roles?: string[];
-  externalId?: string;
-}
-
 /**
  * Adds an account for a registered service, also while signup is off. It has no session.
  * @throws AuthError `validation_failed`, `password_refused`, `username_taken`, `email_taken`,
@@ -43,19 +33,19 @@ export function makeCreateAccount(ports: CreateAccountPorts) {
   const { accounts, users, hasher, bulkhead, audit } = ports;
 
   return async function createAccount(
-    request: NewAccountRequest,
+    request: AccountRequest,
     turn: Turn,
     { serviceId }: ServiceIdentity,
     from: Sourced,
   ): Promise<Account> {
-    const { password, roles = [], ...names } = parseRequest(request, ports);
+    const { password, roles = [], ...fields } = parseRequest(request, ports);
     const hash = async () =>
       password === undefined
         ? ports.hashThatNothingOpens()
         : bulkhead.run('known', turn, () => hasher.hash(password));
     // Checked first only to save a hash; the unique constraints decide.
-    refuseTaken(await users.findTaken(names));
-    const account = await accounts.add({ ...names, roles, passwordHash: await hash() });
+    refuseTaken(await users.findTaken(fields));
+    const account = await accounts.add({ ...fields, roles, passwordHash: await hash() });
     audit({ event: 'user.created_by_client', userId: account.id, serviceId }, from);
     await publishCreated(ports.feed, account);
     return account;
@@ -64,18 +54,21 @@ export function makeCreateAccount(ports: CreateAccountPorts) {
 
 export type CreateAccount = ReturnType<typeof makeCreateAccount>;
 
+const INVITED = 'must not be true with a password, or for a disabled account';
+
 function parseRequest(
-  request: NewAccountRequest,
+  request: AccountRequest,
   { newNames, passwordMinLength, isCommonPassword }: CreateAccountPorts,
-): NewAccountRequest {
-  const { password, roles, externalId } = request;
-  const { values: names, errors } = parseNames(request, newNames);
+): AccountRequest {
+  const { values, errors } = parseFields(request, newNames);
+  const { password } = request;
   const parsed = password === undefined ? null : parsePassword(password, passwordMinLength);
   if (parsed?.ok === false) errors.push(fieldError('/password', parsed));
-  errors.push(...roleErrors(roles), ...externalIdErrors(externalId));
+  // An invitation brings the first password, and a disabled account wants no mail.
+  if (values.invite === true && (password !== undefined || values.disabled === true))
+    errors.push({ path: '/invite', code: 'not_allowed', message: INVITED });
   if (errors.length > 0) throw new AuthError('validation_failed', { errors });
-  const account = { ...names, ...(roles && { roles }), ...(externalId !== undefined && { externalId }) };
-  if (!parsed?.ok) return account;
-  requireUnguessable(parsed.value, names, isCommonPassword);
-  return { ...account, password: parsed.value };
+  if (!parsed?.ok) return values;
+  requireUnguessable(parsed.value, values, isCommonPassword);
+  return { ...values, password: parsed.value };
 }

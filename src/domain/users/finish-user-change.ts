@@ -8,7 +8,7 @@ interface FinishUserChangePorts {
 }
 
 /**
- * Second half of a change of names, roles or status that is on record with a new version: tells the fast store and the
+ * Second half of a change that is on record with a new version: tells the fast store and the
  * feed. The request is reported as done only after that. If it fails, the next renewal does it (renew-changes.ts), and a
  * repeat is safe.
  */

@@ -1,30 +1,11 @@
-import { parseExternalId, refuse, type Parsed } from '../identifiers.ts';
-import { parseRoles } from '../roles.ts';
+import { refuse, type Parsed } from '../identifiers.ts';
+import { ACCOUNT_FIELDS, fieldsOf, type FieldOf, type FieldValues, type NewHash } from './account-fields.ts';
 import type { NewNames } from './new-names.ts';
 
-/** What is stored for a password that another system hashed, or that we did. */
-export interface NewHash {
-  /** One of ours, or one that nothing opens in the place of the imported one. */
-  passwordHash: Uint8Array;
-  /** The text of another system's hash, with its cost. */
-  imported?: { hash: string; cost: string };
-}
+type ImportField = FieldOf<'import'>;
 
-/** An account to add, with its names in their canonical form. */
-export interface ImportedUser {
-  username: string;
-  name: string;
-  email: string;
-  externalId: string | null;
-  hash: NewHash;
-  /** Milliseconds since 1970; null for now. */
-  createdAt: number | null;
-  roles: string[];
-  disabled: boolean;
-  emailVerified: boolean;
-  /** Of an authenticator app that the user has; null for none. */
-  totpSecret: Uint8Array | null;
-}
+/** An account to add. */
+export type ImportedUser = Pick<FieldValues, ImportField>;
 
 export type ParsedLine = { ok: true; user: ImportedUser } | { ok: false; problem: string };
 
@@ -32,14 +13,12 @@ export type ParsedLine = { ok: true; user: ImportedUser } | { ok: false; problem
 export type ReadField<Value> = { ok: true; value: Value } | { ok: false; message: string };
 
 /**
- * Of every field: what a line calls it, and what reads it. A line that lacks the field gives `undefined`. A reader also
- * gets what the fields before its own have become.
+ * What reads each field of a line. A line that lacks the field gives `undefined`, and so does `null`, which sources write
+ * for what they lack; only as a hash it says something, that there is no password. A reader also gets what the fields
+ * before its own have become.
  */
 type Readers = {
-  [Field in keyof ImportedUser]: readonly [
-    name: string,
-    read: (raw: unknown, before: Partial<ImportedUser>) => ReadField<ImportedUser[Field]>,
-  ];
+  [Field in ImportField]: (raw: unknown, before: Partial<ImportedUser>) => ReadField<ImportedUser[Field]>;
 };
 
 interface LinePorts {
@@ -61,44 +40,40 @@ export function makeReadLine({
   now,
 }: LinePorts): (line: Uint8Array) => ParsedLine {
   const utf8 = new TextDecoder('utf-8', { fatal: true });
+  const { username, name, email, externalId, roles, disabled, emailVerified, locale } = ACCOUNT_FIELDS;
   const readers: Readers = {
-    username: [
-      'username',
-      (raw) => {
-        if (isMissing(raw)) return { ok: true, value: randomUsername() };
-        const username = ofText(newNames.username)(raw);
-        return username.ok ? username : { ok: false, message: `${username.message}${MAY_BE_LEFT_OUT}` };
-      },
-    ],
+    username: (raw) => {
+      if (raw === undefined) return { ok: true, value: randomUsername() };
+      const parsed = username.parse(raw, newNames);
+      return parsed.ok ? parsed : { ok: false, message: `${parsed.message}${MAY_BE_LEFT_OUT}` };
+    },
     // A refused username refuses the line, so its text does not matter then.
-    name: [
-      'name',
-      (raw, { username = '' }) =>
-        isMissing(raw) ? { ok: true, value: username } : ofText(newNames.name)(raw),
-    ],
-    email: ['email', ofText(newNames.email)],
-    hash: ['password_hash', readHash],
-    externalId: ['external_id', (raw) => (isMissing(raw) ? NONE : ofText(parseExternalId)(raw))],
-    createdAt: ['created_at', (raw) => (raw === undefined ? NONE : parseCreatedAt(raw, now()))],
-    roles: ['roles', (raw) => parseRoles(raw ?? [])],
-    disabled: ['disabled', parseFlag],
-    emailVerified: ['email_verified', parseFlag],
-    totpSecret: ['totp_secret', readTotpSecret],
+    name: (raw, { username = '' }) =>
+      raw === undefined ? { ok: true, value: username } : name.parse(raw, newNames),
+    email: (raw) => email.parse(raw, newNames),
+    hash: readHash,
+    externalId: (raw = null) => externalId.parse(raw),
+    createdAt: (raw) => (raw === undefined ? { ok: true, value: null } : parseCreatedAt(raw, now())),
+    roles: (raw = []) => roles.parse(raw),
+    disabled: (raw = false) => disabled.parse(raw),
+    emailVerified: (raw = false) => emailVerified.parse(raw),
+    locale: (raw = null) => locale.parse(raw),
+    totpSecret: readTotpSecret,
   };
-  const known = Object.values(readers).map(([name]) => name);
+  const fields = fieldsOf('import');
+  const known = fields.map((field) => ACCOUNT_FIELDS[field].json as string);
 
   function readUser(object: Record<string, unknown>): ParsedLine {
     const unknown = Object.keys(object).filter((name) => !known.includes(name)).length;
     if (unknown > 0) return bad(`holds ${unknown} unknown fields; known are ${known.join(', ')}`);
-    const user: Partial<Record<keyof ImportedUser, unknown>> = {};
+    const user: Partial<Record<ImportField, unknown>> = {};
     const problems: string[] = [];
-    for (const [field, [name, read]] of Object.entries(readers) as [
-      keyof ImportedUser,
-      Readers[keyof ImportedUser],
-    ][]) {
-      const result = read(object[name], user as Partial<ImportedUser>);
+    for (const field of fields) {
+      const { json } = ACCOUNT_FIELDS[field];
+      const given = field === 'hash' ? object[json] : (object[json] ?? undefined);
+      const result = readers[field](given, user as Partial<ImportedUser>);
       if (result.ok) user[field] = result.value;
-      else problems.push(`${name} ${result.message}`);
+      else problems.push(`${json} ${result.message}`);
     }
     return problems.length === 0 ? { ok: true, user: user as ImportedUser } : bad(problems.join('; '));
   }
@@ -126,22 +101,9 @@ function fromJson(text: string): Record<string, unknown> | null {
   }
 }
 
-const NONE = { ok: true, value: null } as const;
-
-/** Sources write `null` for what they lack. */
-function isMissing(raw: unknown): raw is null | undefined {
-  return raw === undefined || raw === null;
-}
 
 /** Behind the problem of a username: whoever cannot have the one of the other system logs in by address. */
 export const MAY_BE_LEFT_OUT = ', but may be left out';
-
-function ofText(parse: (raw: string) => Parsed): (raw: unknown) => Parsed {
-  return (raw) => {
-    if (raw === undefined) return refuse({ code: 'required', message: 'is required' });
-    return typeof raw === 'string' ? parse(raw) : refuse({ code: 'type', message: 'must be a string' });
-  };
-}
 
 /** RFC 3339: with seconds and a time zone. */
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/i;
@@ -152,13 +114,6 @@ function parseCreatedAt(raw: unknown, now: number): Parsed<number> {
   if (time < 0 || time > now)
     return refuse({ code: 'out_of_range', message: 'must be a time from 1970 until now' });
   return { ok: true, value: time };
-}
-
-function parseFlag(raw: unknown): Parsed<boolean> {
-  if (raw === undefined) return { ok: true, value: false };
-  return typeof raw === 'boolean'
-    ? { ok: true, value: raw }
-    : refuse({ code: 'type', message: 'must be true or false' });
 }
 
 function bad(problem: string): ParsedLine {

@@ -1,4 +1,4 @@
-import { externalIdErrors, type AccountKey } from '../identifiers.ts';
+import type { AccountKey } from '../identifiers.ts';
 import type { Audit } from '../audit/event.ts';
 import { snakeCase } from '../audit/to-entry.ts';
 import type { Sourced } from '../audit/source.ts';
@@ -23,9 +23,9 @@ import {
   type Reservation,
 } from './account.ts';
 import type { FinishUserChange } from './finish-user-change.ts';
-import { parseNames, type NewNames } from './new-names.ts';
+import { parseFields } from './account-fields.ts';
+import type { NewNames } from './new-names.ts';
 import type { AccountWithTokens, TokenSummary } from './account-with-tokens.ts';
-import { roleErrors } from '../roles.ts';
 
 interface ManageAccountsPorts {
   accounts: Pick<AccountStore, 'find' | 'address' | 'page' | 'change' | 'delete'>;
@@ -179,10 +179,9 @@ function namesMailbox({ email, emailVerified }: AccountChanges): boolean {
 
 /** @throws AuthError `validation_failed` */
 function parseChanges(request: AccountChanges, newNames: NewNames): AccountChanges {
-  const { values, errors } = parseNames(request, newNames);
-  errors.push(...roleErrors(request.roles), ...externalIdErrors(request.externalId));
+  const { values, errors } = parseFields(request, newNames);
   if (Object.keys(request).length === 0)
     errors.push({ path: '', code: 'required', message: 'must have a field that changes' });
   if (errors.length > 0) throw new AuthError('validation_failed', { errors });
-  return { ...request, ...values };
+  return values;
 }

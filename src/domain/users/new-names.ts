@@ -1,9 +1,8 @@
-import type { FieldError, FieldProblem } from '../errors.ts';
+import type { FieldProblem } from '../errors.ts';
 import { skeletonOf } from './confusables.ts';
 import {
   badCharacter,
   BLANK,
-  collectFields,
   parseEmail,
   parseLabel,
   parseUsername,
@@ -27,22 +26,6 @@ export function makeNewNames(reserved: readonly string[]): NewNames {
     name: (raw) => refuseIf(parseLabel(raw), nameProblem),
     email: (raw) => refuseIf(parseEmail(raw), (value) => (holdsInvisible(value) ? INVISIBLE : null)),
   };
-}
-
-/** Reads the names that are given. @returns them in their canonical forms, and an error for each that is refused. */
-export function parseNames<Given extends ChangedNames>(
-  names: Given,
-  newNames: NewNames,
-): { values: Record<keyof Given & keyof ChangedNames, string>; errors: FieldError[] } {
-  const parsed: Partial<Record<keyof ChangedNames, Parsed>> = {};
-  for (const [field, parse] of Object.entries(newNames) as [
-    keyof ChangedNames,
-    NewNames[keyof ChangedNames],
-  ][]) {
-    const raw = names[field];
-    if (raw !== undefined) parsed[field] = parse(raw);
-  }
-  return collectFields(parsed as Record<keyof Given & keyof ChangedNames, Parsed>);
 }
 
 const INVISIBLE = badCharacter('must not hold invisible characters');

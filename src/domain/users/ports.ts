@@ -9,6 +9,8 @@ export interface NewUser {
   email: string;
   name: string;
   passwordHash: Uint8Array;
+  /** As in `Account`. */
+  locale: string | null;
 }
 
 /** New names in their canonical forms; those that are absent stay. */
@@ -16,6 +18,12 @@ export interface ChangedNames {
   username?: string;
   name?: string;
   email?: string;
+}
+
+/** What an owner may change. */
+export interface OwnChanges extends ChangedNames {
+  /** null removes it. */
+  locale?: string | null;
 }
 
 /** An account, as a login needs it. */
@@ -55,10 +63,10 @@ export interface UserStore {
   findTaken(wanted: WantedNames, except?: number): Promise<UniqueField[]>;
 
   /**
-   * Changes an account's names, under the lock of its row and of the caller's token. A change of the e-mail address
-   * voids the account's reset token. With EMAIL_VERIFICATION, another address or spelling becomes pending instead, and
-   * wants a mail that proves it; the one in force withdraws it.
-   * Names that the account has already change nothing.
+   * Changes an account's names and locale, under the lock of its row and of the caller's token. A change of the e-mail
+   * address voids the account's reset token. With EMAIL_VERIFICATION, another address or spelling becomes pending instead,
+   * and wants a mail that proves it; the one in force withdraws it.
+   * What the account has already changes nothing.
    * @param passwordVersion of the password that the caller has proved to know; null if none was needed.
    * @throws AuthError `invalid_token` if the caller's session has ended, or the user was deleted or disabled meanwhile;
    * `invalid_credentials` if the password was changed meanwhile; `login_too_old` as `CallerKey` says; `username_taken`
@@ -67,7 +75,7 @@ export interface UserStore {
    */
   change(
     caller: CallerKey,
-    changes: ChangedNames,
+    changes: OwnChanges,
     passwordVersion: number | null,
   ): Promise<{ user: User; isChanged: boolean; isPending: boolean }>;
 

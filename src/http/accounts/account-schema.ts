@@ -1,7 +1,8 @@
-import Type, { type Static } from 'typebox';
+import Type, { type Static, type TSchema } from 'typebox';
 import type { Account } from '../../domain/users/account.ts';
+import type { FieldUse, JsonOf } from '../../domain/users/account-fields.ts';
 import { userBody, UserSchema } from '../token-pair-response.ts';
-import { IdText, parseId } from '../schemas.ts';
+import { IdText, NullableLocale, nullable, parseId } from '../schemas.ts';
 
 export const Disabled = Type.Boolean({
   description: 'Whether the account is disabled: its tokens have ended, and its logins are refused',
@@ -28,16 +29,10 @@ export const ExternalId = Type.String({
   examples: ['crm-4711'],
 });
 
-/** With `nullable`, because a value that a union refuses gets an error for each part of it. */
-export const NullableExternalId = Type.Unsafe<string | null>({
-  ...ExternalId,
-  nullable: true,
-  shown: {
-    type: undefined,
-    nullable: undefined,
-    anyOf: [{ type: 'string', ...VISIBLE_ASCII }, { type: 'null' }],
-  },
-});
+export const NullableExternalId = nullable(ExternalId, VISIBLE_ASCII);
+
+/** The properties of a body that takes the fields of an operation: all, and no others. */
+export type FieldSchemas<Use extends FieldUse> = Record<JsonOf<Use>, TSchema>;
 
 /** What services see of an account. */
 export const AccountSchema = Type.Object(
@@ -47,18 +42,20 @@ export const AccountSchema = Type.Object(
     email_verified: EmailVerified,
     email_deliverable: EmailDeliverable,
     external_id: NullableExternalId,
+    locale: NullableLocale,
   },
   { title: 'Account', description: 'An account, as services see it', additionalProperties: false },
 );
 
 export function accountBody(account: Account) {
-  const { disabled, emailVerified, emailDeliverable, externalId } = account;
+  const { disabled, emailVerified, emailDeliverable, externalId, locale } = account;
   return {
     ...userBody(account),
     disabled,
     email_verified: emailVerified,
     email_deliverable: emailDeliverable,
     external_id: externalId,
+    locale,
   };
 }
 

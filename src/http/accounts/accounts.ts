@@ -3,6 +3,7 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import Type, { type Static } from 'typebox';
 import { AuthError } from '../../domain/errors.ts';
 import type { AccountFilter } from '../../domain/users/account.ts';
+import { namedFields } from '../../domain/users/account-fields.ts';
 import type { CreateAccount } from '../../domain/users/create-account.ts';
 import { parseExternalId, parseLoginName } from '../../domain/identifiers.ts';
 import type { ManageAccounts } from '../../domain/users/manage-accounts.ts';
@@ -17,9 +18,11 @@ import {
   Id,
   IdText,
   integerText,
+  Locale,
   MessageSchema,
   Name,
   NewPassword,
+  NullableLocale,
   parseId,
   refuseBody,
   Roles,
@@ -33,6 +36,7 @@ import {
   Disabled,
   EmailVerified,
   ExternalId,
+  type FieldSchemas,
   NullableExternalId,
 } from './account-schema.ts';
 
@@ -51,7 +55,7 @@ const createSchema = operation({
   operationId: 'createUser',
   summary: 'Create an account.',
   description:
-    'Opens no session, and works even with `SIGNUP_ENABLED=false`. The rules for names and passwords are those of signup. Without a password, only a reset opens the account. It needs the right `users.write`.',
+    'Opens no session, and works even with `SIGNUP_ENABLED=false`. The rules for names and passwords are those of signup. Without a password, only a reset opens the account; `invite` has one mailed to its user, for `INVITATION_TTL` (7 days). It needs the right `users.write`.',
   refuses: ['username_taken', 'email_taken', 'external_id_taken', 'password_refused', 'overloaded'],
   body: closedBody('NewUser', {
     username: Username,
@@ -60,7 +64,17 @@ const createSchema = operation({
     password: Type.Optional(NewPassword),
     roles: Type.Optional(Roles),
     external_id: Type.Optional(ExternalId),
-  }),
+    disabled: Type.Optional(Disabled),
+    email_verified: Type.Optional(EmailVerified),
+    locale: Type.Optional(Locale),
+    invite: Type.Optional(
+      Type.Boolean({
+        description:
+          'Whether the account wants an invitation, a mail with which its user sets the first password. Not with `password` or `disabled: true`',
+        examples: [false],
+      }),
+    ),
+  } satisfies FieldSchemas<'create'>),
   response: { 200: AccountSchema },
 });
 
@@ -161,7 +175,7 @@ const changeSchema = operation({
   operationId: 'changeUser',
   summary: 'Change, disable or enable an account.',
   description:
-    'What you leave out stays as it is. `disabled: true` ends every session and long-lived token of the user, and `false` lets the user log in again. `roles` replaces all roles, and `external_id: null` removes the external id. A new e-mail address, or another spelling of the stored one, is not verified unless `email_verified: true` comes with it. That always needs `email`: a new address, or exactly the stored one. Disabling and a new address make a reset token invalid. When the change is answered, verify and introspection know it. You may repeat the request. It needs the right `users.write`. With `email`, even the stored address, or `email_verified: true`, it needs `users.reset` too, because anyone can ask for a reset token to be sent to the address.',
+    'What you leave out stays as it is. `disabled: true` ends every session and long-lived token of the user, and `false` lets the user log in again. `roles` replaces all roles, and `external_id: null` removes the external id, as `locale: null` removes the language. A new e-mail address, or another spelling of the stored one, is not verified unless `email_verified: true` comes with it. That always needs `email`: a new address, or exactly the stored one. Disabling and a new address make a reset token invalid. When the change is answered, verify and introspection know it. You may repeat the request. It needs the right `users.write`. With `email`, even the stored address, or `email_verified: true`, it needs `users.reset` too, because anyone can ask for a reset token to be sent to the address.',
   refuses: ['username_taken', 'email_taken', 'external_id_taken', 'user_unknown', 'rate_limited'],
   params: AccountParams,
   body: closedBody('UserChange', {
@@ -172,7 +186,8 @@ const changeSchema = operation({
     disabled: Type.Optional(Disabled),
     roles: Type.Optional(Roles),
     external_id: Type.Optional(NullableExternalId),
-  }),
+    locale: Type.Optional(NullableLocale),
+  } satisfies FieldSchemas<'change'>),
   response: { 200: AccountSchema },
 });
 
@@ -181,7 +196,7 @@ const deleteSchema = operation({
   operationId: 'deleteUser',
   summary: 'Delete an account.',
   description:
-    'Ends all its tokens and erases its names, e-mail address, external id, password, second factors, roles, known devices and the names of its devices at once, which cannot be undone. For `DELETED_NAME_GRACE` (30 days), no other account gets the names. It needs the right `users.write`.',
+    'Ends all its tokens and erases its names, e-mail address, external id, language, password, second factors, roles, known devices and the names of its devices at once, which cannot be undone. For `DELETED_NAME_GRACE` (30 days), no other account gets the names. It needs the right `users.write`.',
   refuses: ['user_unknown', 'rate_limited'],
   params: AccountParams,
   response: { 200: MessageSchema },
@@ -198,9 +213,7 @@ export const accountsRoutes: FastifyPluginCallbackTypebox<AccountsRoute> = (app,
     { schema: createSchema, onRequest: [onRequest, app.refuseWhenFull('known')], preValidation },
     async (request) => {
       const [turn, service] = [callerTurn(request), serviceOf(request)];
-      const { external_id: externalId, ...account } = request.body;
-      const given = { ...account, ...(externalId !== undefined && { externalId }) };
-      return accountBody(await createAccount(given, turn, service, request));
+      return accountBody(await createAccount(namedFields(request.body), turn, service, request));
     },
   );
 
@@ -225,13 +238,8 @@ export const accountsRoutes: FastifyPluginCallbackTypebox<AccountsRoute> = (app,
   );
 
   app.patch('/api/users/:id', { schema: changeSchema, onRequest, preValidation }, async (request) => {
-    const { email_verified: emailVerified, external_id: externalId, ...changes } = request.body;
-    const given = {
-      ...changes,
-      ...(emailVerified !== undefined && { emailVerified }),
-      ...(externalId !== undefined && { externalId }),
-    };
-    return accountBody(await accounts.change(accountId(request.params), given, serviceOf(request), request));
+    const [id, changes] = [accountId(request.params), namedFields(request.body)];
+    return accountBody(await accounts.change(id, changes, serviceOf(request), request));
   });
 
   app.delete('/api/users/:id', { schema: deleteSchema, onRequest, preValidation }, async (request) => {

@@ -36,7 +36,7 @@ function aboutUser(description: string) {
 const USER_EVENTS: Record<UserEventType, TSchema> = {
   user_created: aboutUser('An account was created'),
   user_changed: aboutUser(
-    'A user’s names, roles or status have changed, so what you cached about this user may be outdated',
+    'What services see of a user has changed, so what you cached about this user may be outdated',
   ),
   user_disabled: aboutUser('An account was disabled'),
   user_enabled: aboutUser('A disabled account was enabled'),

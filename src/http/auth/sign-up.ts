@@ -1,6 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
 import type { SignUp } from '../../domain/sessions/sign-up.ts';
+import { preferredLocale } from '../../domain/users/locale.ts';
 import { callerTurn, type NetworkOf } from '../caller/network.ts';
 import type { CallerFingerprint } from '../caller/fingerprint.ts';
 import { deviceNameOf, userAgentTextOf } from '../caller/user-agent.ts';
@@ -19,7 +20,7 @@ const schema = operation({
   operationId: 'signUp',
   summary: 'Create an account and sign its user in.',
   description:
-    'A username and an e-mail address belong to one account, whatever their case, and a username may not look like that of another account. The address counts as not verified until its owner proves it, and of a user’s own operations only `GET /api/user/email` shows it.',
+    'A username and an e-mail address belong to one account, whatever their case, and a username may not look like that of another account. The address counts as not verified until its owner proves it, and of a user’s own operations only `GET /api/user/email` shows it. The account’s `locale` is the language that `Accept-Language` prefers.',
   tags: ['Sessions'],
   security: [],
   refuses: [
@@ -55,7 +56,8 @@ export const signUpRoute: FastifyPluginCallbackTypebox<SignUpRoute> = (app, opti
         network: networkOf(request),
         from: request,
       };
-      return tokenPairResponse(await signUp({ ...request.body, device, ...caller }));
+      const locale = preferredLocale(request.headers['accept-language']);
+      return tokenPairResponse(await signUp({ ...request.body, device, locale, ...caller }));
     },
   );
   done();

@@ -43,6 +43,7 @@ const CLASSES = {
     'getUserEmail',
     'listUserTokens',
     'createPasswordReset',
+    'inviteUser',
     'listUserFactors',
     'removeUserFactors',
     'takeMails',

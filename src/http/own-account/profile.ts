@@ -7,7 +7,18 @@ import { callerTurn } from '../caller/network.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
 import { callerOf, principalOf } from '../plugins/authenticate.ts';
-import { closedBody, Email, Id, Name, Password, Scopes, Timestamp, timestamp, Username } from '../schemas.ts';
+import {
+  closedBody,
+  Email,
+  Id,
+  Name,
+  NullableLocale,
+  Password,
+  Scopes,
+  Timestamp,
+  timestamp,
+  Username,
+} from '../schemas.ts';
 import { userBody, UserSchema } from '../token-pair-response.ts';
 
 interface ProfileRoute {
@@ -62,6 +73,7 @@ const schema = operation({
     200: Type.Object(
       {
         ...UserSchema.properties,
+        locale: NullableLocale,
         tokens: Type.Array(TokenSchema, { description: 'The tokens that may act for the account' }),
       },
       {
@@ -75,9 +87,9 @@ const schema = operation({
 
 const changeSchema = operation({
   operationId: 'changeProfile',
-  summary: 'Change the name, the username or the e-mail address.',
+  summary: 'Change the name, the username, the e-mail address or the language.',
   description:
-    'Send any of the three, and with a username or an e-mail address also `current_password`. The rules for names are those of signup, and a wrong password counts as a failed login. A new e-mail address makes a reset token invalid. With `EMAIL_VERIFICATION=true`, another address or spelling is [pending](#/Accounts/changeEmail) instead: it gets a mail, and until it is proved, only the present one logs in and gets other mails. Sending the present one, or changing the password, withdraws it. An account gets at most 3 such mails in an hour, and so does an address. You may repeat the request. A long-lived token may not do this.',
+    'Send any of the four, and with a username or an e-mail address also `current_password`. `locale: null` removes the language. The rules for names are those of signup, and a wrong password counts as a failed login. A new e-mail address makes a reset token invalid. With `EMAIL_VERIFICATION=true`, another address or spelling is [pending](#/Accounts/changeEmail) instead: it gets a mail, and until it is proved, only the present one logs in and gets other mails. Sending the present one, or changing the password, withdraws it. An account gets at most 3 such mails in an hour, and so does an address. You may repeat the request. A long-lived token may not do this.',
   tags: ['Accounts'],
   security: [{ bearerAuth: [] }],
   refuses: [
@@ -93,6 +105,7 @@ const changeSchema = operation({
     name: Type.Optional(Name),
     username: Type.Optional(Username),
     email: Type.Optional(Email),
+    locale: Type.Optional(NullableLocale),
     current_password: Type.Optional({ ...Password, description: 'Needed with `username` and `email`' }),
   }),
   response: { 200: UserSchema },
@@ -101,8 +114,8 @@ const changeSchema = operation({
 export const profileRoute: FastifyPluginCallbackTypebox<ProfileRoute> = (app, options, done) => {
   const { accountWithTokens, changeProfile, guessOriginOf } = options;
   app.get('/api/user', { schema, onRequest: app.auth.principal }, async (request) => {
-    const { user, tokens } = await accountWithTokens(principalOf(request));
-    return { ...userBody(user), tokens: tokens.map(tokenBody) };
+    const { user, locale, tokens } = await accountWithTokens(principalOf(request));
+    return { ...userBody(user), locale, tokens: tokens.map(tokenBody) };
   });
 
   // Limited even without a password: each change writes a row and an audit event, and reaches every replica.

@@ -18,7 +18,7 @@ const setUpSchema = operation({
   ...common,
   operationId: 'setUpTotp',
   summary: 'Set up an authenticator app as second factor.',
-  description: `Show the answer as a QR code, and [confirm](#/Accounts/confirmTotp) it with a code of the app. Until then, it counts for nothing. It replaces a set-up that was not confirmed. With `EMAIL_VERIFICATION=true`, the account’s address must be verified. A wrong current password counts as a failed login. ${PROVEN}`,
+  description: `Show the answer as a QR code, and [confirm](#/Accounts/confirmTotp) it with a code of the app. Until then, it counts for nothing. It replaces a set-up that was not confirmed. With \`EMAIL_VERIFICATION=true\`, the account’s address must be verified. A wrong current password counts as a failed login. ${PROVEN}`,
   refuses: [...PROVEN_REFUSES, 'invalid_credentials', 'factors_disabled', 'email_not_verified'],
   body: FactorPassword,
   response: {

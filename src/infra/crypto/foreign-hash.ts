@@ -4,7 +4,7 @@ import type { HashCost } from '../../domain/passwords/ports.ts';
 import {
   phpassTexts,
   phpBBTexts,
-  plainOrPhpBBTexts,
+  plainOrPhpTexts,
   plainTexts,
   wordPressTexts,
   type Texts,
@@ -114,7 +114,7 @@ interface Format {
 
 export const FORMATS: readonly Format[] = [
   // The PHC string format, as argon2's reference implementation and every library of it writes it.
-  { pattern: whole(ARGON2), read: readArgon2, texts: plainOrPhpBBTexts },
+  { pattern: whole(ARGON2), read: readArgon2, texts: plainOrPhpTexts },
   { pattern: whole(`argon2${ARGON2}`), read: readArgon2, texts: plainTexts },
   {
     pattern: whole(`\\$scrypt\\$ln=(${NUMBER}),r=(${NUMBER}),p=(${NUMBER})\\$(${BASE64})\\$(${BASE64})`),
@@ -128,7 +128,7 @@ export const FORMATS: readonly Format[] = [
     }),
     texts: plainTexts,
   },
-  { pattern: whole(BCRYPT), read: readBcrypt('password'), texts: plainOrPhpBBTexts },
+  { pattern: whole(BCRYPT), read: readBcrypt('password'), texts: plainOrPhpTexts },
   { pattern: whole(`bcrypt_sha256\\$${BCRYPT}`), read: readBcrypt('sha256'), texts: plainTexts },
   { pattern: whole(`\\$wp${BCRYPT}`), read: readBcrypt('wordpress'), texts: wordPressTexts },
   // passlib, without a suffix for SHA-1.

@@ -4,10 +4,16 @@
  */
 export type Texts = (password: string) => string[];
 
-/** Each text once: a second one would cost its owner a try. */
+/** Nobody should need more tries, and a limit of wrong ones has to leave room for them (docs/importing.md). */
+const MOST_TEXTS = 4;
+
+/**
+ * Each text once: a second one would cost its owner a try. Of five alterations, hardly any password has five texts, and
+ * then the last one is left out.
+ */
 const inTurn =
   (...alterations: ((password: string) => string)[]): Texts =>
-  (password) => [...new Set(alterations.map((alter) => alter(password)))];
+  (password) => [...new Set(alterations.map((alter) => alter(password)))].slice(0, MOST_TEXTS);
 
 const asSent = (password: string) => password;
 const nfc = (password: string) => password.normalize('NFC');
@@ -21,13 +27,18 @@ export function trimmed(password: string): string {
 }
 
 /**
- * WordPress's login form. Every request's values get PHP's addslashes() (wp_magic_quotes in wp-includes/load.php,
- * add_magic_quotes in wp-includes/functions.php). wp_signon() in wp-includes/user.php takes the slashes off the name and
- * leaves them in the password, which wp_authenticate() and wp_hash_password() in wp-includes/pluggable.php trim.
+ * Every value that a request sends to WordPress gets PHP's addslashes() (wp_magic_quotes in wp-includes/load.php,
+ * add_magic_quotes in wp-includes/functions.php).
  */
-function wordPress(password: string): string {
-  return trimmed(password.replace(/['"\\]/g, '\\$&').replaceAll('\0', '\\0'));
+function slashed(password: string): string {
+  return password.replace(/['"\\]/g, '\\$&').replaceAll('\0', '\\0');
 }
+
+/**
+ * WordPress's login form: wp_signon() in wp-includes/user.php takes the slashes off the name and leaves them in the
+ * password, which wp_authenticate() and wp_hash_password() in wp-includes/pluggable.php trim.
+ */
+const wordPress = (password: string) => trimmed(slashed(password));
 
 /**
  * phpBB's login form since 3.1: `untrimmed_variable('password')` in includes/functions.php goes through set_var() in
@@ -47,8 +58,13 @@ const phpBB30 = (password: string) => phpBB(trimmed(password));
 /** Systems that hash what their form got, or a normal form of it. */
 export const plainTexts = inTurn(asSent, nfc, nfkc);
 
-/** phpBB stores bcrypt and argon2 as well (phpbb/passwords/driver), and cannot be told from the others. */
-export const plainOrPhpBBTexts = inTurn(asSent, nfc, nfkc, phpBB);
+/**
+ * What PHP's password_hash() may have got. phpBB stores bcrypt and argon2 as well (phpbb/passwords/driver), and so does
+ * WordPress: bcrypt with wp-password-bcrypt.php of roots/wp-password-bcrypt, which Bedrock has, and argon2 with the
+ * filter wp_hash_password_algorithm in wp-includes/pluggable.php. Neither can be told from the others. Space around the
+ * password stays, because a hash whose system may trim is never replaced, and here most systems do not.
+ */
+export const plainOrPhpTexts = inTurn(asSent, nfc, nfkc, phpBB, slashed);
 
 /** WordPress hashes without slashes, but trims, for `wp core install` and plugins that take the slashes off. */
 export const wordPressTexts = inTurn(

@@ -31,7 +31,18 @@ export const NEAREST: readonly Refused[] = [
     whose: 'text that was wrapped or cut out of a larger one',
     remedy: 'write the hash alone, on one line',
   },
-  { begins: '`$S$`', pattern: /^\$S\$/, whose: 'Drupal 7 to 10.0', remedy: RESET },
+  {
+    begins: '`$S$`, `U$S$`, `U$P$`',
+    pattern: /^(U?\$S|U\$[PH])\$/,
+    whose: 'Drupal 7 to 10.0',
+    remedy: RESET,
+  },
+  {
+    begins: '`$H\\2y$`, `$CP$`',
+    pattern: /^\$(\w+\\|CP\$)/,
+    whose: 'phpBB, which has hashed an older hash again',
+    remedy: RESET,
+  },
   {
     begins: '`$1$`, `$apr1$`',
     pattern: /^(\{crypt\})?\$(1|apr1)\$/i,
@@ -94,6 +105,24 @@ export const NEAREST: readonly Refused[] = [
     remedy: RESET,
   },
   { begins: '`:B:`, `:pbkdf2:`', pattern: /^:(A|B|pbkdf2|bcrypt):/, whose: 'MediaWiki', remedy: RESET },
+  {
+    begins: '`Bcrypt:$2y$`, `Argon2:$argon2i$`',
+    pattern: /^(bcrypt|argon2):\$/i,
+    whose: 'WoltLab Suite since 5.4',
+    remedy: 'leave out the name and the colon in front',
+  },
+  {
+    begins: '`DoubleBcrypt:`, `wcf1:`, `vb5:`',
+    pattern: /^(doublebcrypt|cryptmd5|phpass|[a-z]+\d+):/i,
+    whose: 'WoltLab Suite, with a hash of before 5.4 or of another board',
+    remedy: RESET,
+  },
+  {
+    begins: '`SCRAM-SHA-256$`, `md5` and 32 hexadecimal digits',
+    pattern: /^(SCRAM-SHA-256\$|md5[0-9a-f]{32}$)/i,
+    whose: 'a role of PostgreSQL itself',
+    remedy: RESET,
+  },
   { begins: '`*94BDCEBE`…', pattern: /^\*[0-9A-F]{40}$/, whose: "MySQL's PASSWORD()", remedy: RESET },
   {
     begins: '68 characters of base64 that begin with `A`',

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { NewHash, ReadField } from '../../domain/users/import-line.ts';
+import type { NewHash } from '../../domain/users/account-fields.ts';
+import type { ReadField } from '../../domain/users/import-line.ts';
 import { costOfForeign, limitProblem, parseForeignHash } from './foreign-hash.ts';
 import { nearestProblem } from './nearest-hash.ts';
 import { translateHash } from './translate-hash.ts';

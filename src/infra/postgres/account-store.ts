@@ -39,6 +39,7 @@ import {
   type Chosen,
 } from './rows.ts';
 import { STORED_HASH } from './stored-hash.ts';
+import { wantMail } from './wanted-mails.ts';
 
 const KEPT = null;
 const NOW = Prisma.sql`clock_timestamp()`;
@@ -116,6 +117,7 @@ const EXPORTED = {
   roles: true,
   disabledAt: true,
   emailVerifiedAt: true,
+  locale: true,
   // `passwordHash` stands for both kinds of hash, and `email` for the address as it was given.
   importedHash: false,
   importedCost: false,
@@ -136,7 +138,6 @@ const EXPORTED = {
   pendingEmail: false,
   pendingKey: false,
   undeliverableAt: false,
-  locale: false,
 } as const satisfies Record<keyof UserRow, boolean>;
 
 type ExportedRow = Pick<UserRow, Chosen<typeof EXPORTED>>;
@@ -199,7 +200,7 @@ export function makeAccountStore(
         return rows.map(toAccount);
       }),
 
-    add: ({ username, passwordHash, ...account }, isAnnounced = false) => {
+    add: ({ username, passwordHash, disabled, emailVerified, invite, ...account }, isAnnounced = false) => {
       const { email, externalId = null } = account;
       const names = { username, email, externalId };
       return writeNames(
@@ -212,9 +213,12 @@ export function makeAccountStore(
               ...account,
               ...storedAddress(account.email),
               passwordHash: new Uint8Array(passwordHash),
+              disabledAt: disabled === true ? new Date() : null,
+              emailVerifiedAt: emailVerified === true ? new Date() : null,
             };
             const added = await tx.user.create({ data });
             await requireStillFree(tx, added.id, names, reserved);
+            if (invite === true) await wantMail(tx, added.id, 'invitation');
             if (isAnnounced)
               await tx.$executeRaw`UPDATE users SET changed_at = clock_timestamp() WHERE id = ${added.id}`;
             return toAccount(added);

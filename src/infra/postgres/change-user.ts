@@ -37,13 +37,13 @@ export async function changeRow(
   changes: AccountChanges,
   { wantsProof, notices, reservation }: AddressRules,
 ): Promise<AccountRow | null> {
-  const { username, name, email, externalId, disabled, roles } = { ...valuesOf(before), ...changes };
+  const { username, name, email, externalId, disabled, roles, locale } = { ...valuesOf(before), ...changes };
   const stored = givenAddress(before);
   const isNewSpelling = email !== stored;
   const isNewAddress = canonicalAddress(email) !== canonicalAddress(stored);
   const isVerified = before.emailVerifiedAt !== null && !isNewSpelling;
   const emailVerified = changes.emailVerified ?? isVerified;
-  const after: Values = { username, name, email, externalId, disabled, emailVerified, roles };
+  const after: Values = { username, name, email, externalId, disabled, emailVerified, roles, locale };
   const isWithdrawn = changes.email !== undefined && before.pendingEmail !== null;
   const isReachable = changes.emailVerified === true && before.undeliverableAt !== null;
   if (!isWithdrawn && !isReachable && JSON.stringify(after) === JSON.stringify(valuesOf(before))) return null;
@@ -88,7 +88,7 @@ const KEPT = null;
  * are not written again: 1.0.0 let accounts have addresses that are another account's by today's rules.
  */
 function columnsOf(
-  { username, name, email, externalId, disabled, emailVerified, roles }: Values,
+  { username, name, email, externalId, disabled, emailVerified, roles, locale }: Values,
   { isNewSpelling, isWithdrawn, isReachable }: Record<'isNewSpelling' | 'isWithdrawn' | 'isReachable', boolean>,
 ) {
   const { sql } = Prisma;
@@ -117,7 +117,7 @@ function columnsOf(
     factorSince: KEPT,
     pendingEmail: isWithdrawn ? sql`NULL` : KEPT,
     pendingKey: isWithdrawn ? sql`NULL` : KEPT,
-    locale: KEPT,
+    locale: sql`${locale}`,
     undeliverableAt: isReachable ? sql`NULL` : KEPT,
     passwordHash: KEPT,
     passwordVersion: KEPT,
@@ -127,7 +127,7 @@ function columnsOf(
 }
 
 function valuesOf(row: UserRow): Values {
-  const { username, name, externalId, disabledAt, emailVerifiedAt, roles } = row;
+  const { username, name, externalId, disabledAt, emailVerifiedAt, roles, locale } = row;
   return {
     username,
     name,
@@ -136,5 +136,6 @@ function valuesOf(row: UserRow): Values {
     disabled: disabledAt !== null,
     emailVerified: emailVerifiedAt !== null,
     roles,
+    locale,
   };
 }

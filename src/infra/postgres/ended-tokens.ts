@@ -83,25 +83,37 @@ export type OpenToken = TokenRecord & { endReason: string | null };
  * yet, and what ended since the user got the last token (`writeEnds`).
  */
 export async function openTokens(run: RunPrepared, userId: number): Promise<OpenToken[]> {
-  return (await openTokensOf(run, [userId])).flat();
+  return (await openAccountsOf(run, [userId])).flatMap(({ open }) => open);
 }
 
-/** @returns a list for each user, in their order. */
-export async function openTokensOf(run: RunPrepared, userIds: readonly number[]): Promise<OpenToken[][]> {
-  const lists = new Map<number, OpenToken[]>(userIds.map((userId) => [userId, []]));
+/** What the list of an account's tokens shows. */
+export interface OpenAccount {
+  open: OpenToken[];
+  locale: string | null;
+}
+
+/** @returns one for each user, in their order. */
+export async function openAccountsOf(
+  run: RunPrepared,
+  userIds: readonly number[],
+): Promise<OpenAccount[]> {
+  const accounts = new Map(userIds.map((userId) => [userId, { open: [], locale: null } as OpenAccount]));
   for (const row of refuseStandby(await run<ListedRow>(OPEN, [userIds]))) {
-    if (row.id === null) continue;
-    const record = toRecord(row);
-    lists.get(record.userId)?.push({ ...record, endReason: row.endReason });
+    const account = accounts.get(Number(row.owner));
+    if (!account) continue;
+    account.locale = row.locale;
+    if (row.id !== null) account.open.push({ ...toRecord(row), endReason: row.endReason });
   }
-  return userIds.map((userId) => lists.get(userId) ?? []);
+  return userIds.map((userId) => accounts.get(userId) ?? { open: [], locale: null });
 }
 
-type ListedRow = { isStandby: boolean } & ({ id: null } | Row);
+type ListedRow = { isStandby: boolean; owner: bigint | null; locale: string | null } & ({ id: null } | Row);
 
+// The user's columns have names of their own, which no column of a token has.
 const OPEN = prepare(`
-  SELECT ${IS_STANDBY.text}, ${COLUMNS.text} FROM (SELECT) AS one
-  LEFT JOIN tokens ON user_id = ANY($1::bigint[]) AND ended_at IS NULL ORDER BY id`);
+  SELECT ${IS_STANDBY.text}, owner, owner_locale AS locale, ${COLUMNS.text} FROM (SELECT) AS one
+  LEFT JOIN (SELECT id AS owner, locale AS owner_locale FROM users WHERE id = ANY($1::bigint[])) AS owners ON true
+  LEFT JOIN tokens ON user_id = owner AND ended_at IS NULL ORDER BY id`);
 
 /**
  * Writes when tokens ended. Call it in the transaction that adds a token, under the lock of the user, and as the last

@@ -124,7 +124,9 @@ export type Chosen<Choice> = { [Key in keyof Choice]: Choice[Key] extends true ?
 
 export type ServedRow = Pick<UserRow, Chosen<typeof SERVED>>;
 export type RecordedRow = Pick<TokenRow, Chosen<typeof RECORDED>>;
-export type AccountRow = ServedRow & Pick<UserRow, 'externalId' | 'undeliverableAt'>;
+/** What services see besides. */
+const OF_ACCOUNT = ['externalId', 'locale', 'undeliverableAt'] as const;
+export type AccountRow = ServedRow & Pick<UserRow, (typeof OF_ACCOUNT)[number]>;
 
 export function chosen<Choice extends Record<string, boolean>>(choice: Choice): Chosen<Choice>[] {
   return Object.keys(choice).filter((key) => choice[key]) as Chosen<Choice>[];
@@ -141,7 +143,7 @@ export function select<Key extends string>(
 }
 
 export const SERVED_COLUMNS = select(USER_COLUMNS, chosen(SERVED));
-export const ACCOUNT_COLUMNS = select(USER_COLUMNS, [...chosen(SERVED), 'externalId', 'undeliverableAt']);
+export const ACCOUNT_COLUMNS = select(USER_COLUMNS, [...chosen(SERVED), ...OF_ACCOUNT]);
 export const RECORDED_COLUMNS = select(TOKEN_COLUMNS, chosen(RECORDED));
 
 /** For SELECT from `tokens` and `users` together: a record, and its user under names of their own. */
@@ -190,8 +192,8 @@ export function toUser(row: ServedRow): User {
 }
 
 export function toAccount(row: AccountRow): Account {
-  const { externalId, undeliverableAt } = row;
-  return { ...toUser(row), externalId, emailDeliverable: undeliverableAt === null };
+  const { externalId, locale, undeliverableAt } = row;
+  return { ...toUser(row), externalId, locale, emailDeliverable: undeliverableAt === null };
 }
 
 export function toRecord(row: RecordedRow): TokenRecord {

@@ -21,8 +21,9 @@ import {
   endTokens,
   findEnded,
   openTokens,
-  openTokensOf,
+  openAccountsOf,
   writeEnds,
+  type OpenAccount,
   type OpenToken,
 } from './ended-tokens.ts';
 import { useProof } from './factor-store.ts';
@@ -44,9 +45,9 @@ export function makeTokenStore(
   lifetimes: Lifetimes,
   notices = false,
 ): TokenStore {
-  const openOf = makeBatch<number, OpenToken[]>({
+  const accountOf = makeBatch<number, OpenAccount>({
     limit: () => MOST_LISTED,
-    run: (userIds) => openTokensOf(run, userIds),
+    run: (userIds) => openAccountsOf(run, userIds),
   });
 
   return {
@@ -143,19 +144,27 @@ export function makeTokenStore(
         ),
       ),
 
-    list: (userId, usedSince = -1) =>
+    list: (userId, usedSince) =>
+      mapDatabaseErrors(async () => inUse(await accountOf(userId), usedSince)),
+
+    listWithLocale: (userId, usedSince) =>
       mapDatabaseErrors(async () => {
-        return (await openOf(userId))
-          .filter(
-            ({ type, revokedAt, state }) =>
-              revokedAt === null && (type === 'llt' || state.latest > usedSince),
-          )
-          .map(({ endReason: _, ...record }) => record);
+        const account = await accountOf(userId);
+        return { records: inUse(account, usedSince), locale: account.locale };
       }),
 
     listEnded: (userId, range, lifetimes) =>
       mapDatabaseErrors(() => findEnded(prisma, userId, range, lifetimes)),
   };
+}
+
+/** The records that are not revoked, without sessions not used since a time (µs). */
+function inUse({ open }: OpenAccount, usedSince = -1): TokenRecord[] {
+  return open
+    .filter(
+      ({ type, revokedAt, state }) => revokedAt === null && (type === 'llt' || state.latest > usedSince),
+    )
+    .map(({ endReason: _, ...record }) => record);
 }
 
 /**

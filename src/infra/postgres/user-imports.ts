@@ -258,7 +258,7 @@ const IMPORTED = {
   factorSince: Prisma.sql`CASE WHEN has_factor THEN now() END`,
   pendingEmail: DEFAULT,
   pendingKey: DEFAULT,
-  locale: DEFAULT,
+  locale: Prisma.sql`locale`,
   undeliverableAt: DEFAULT,
 } satisfies Record<keyof UserRow, Prisma.Sql | null>;
 
@@ -282,6 +282,7 @@ async function insertUsers(tx: Prisma.TransactionClient, lines: UserLine[]): Pro
     roles: user.roles,
     disabled: user.disabled,
     email_verified: user.emailVerified,
+    locale: user.locale,
     has_factor: user.totpSecret !== null,
   }));
   const added = await tx.$queryRaw<{ id: bigint; username: string }[]>`
@@ -290,7 +291,7 @@ async function insertUsers(tx: Prisma.TransactionClient, lines: UserLine[]): Pro
     FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS row (line int, username text, skeleton text,
       email text, email_given text, email_key text, name text, external_id text, hash text, imported_hash text,
       imported_cost text, created_at timestamptz, roles jsonb, disabled boolean, email_verified boolean,
-      has_factor boolean)
+      locale text, has_factor boolean)
     ORDER BY line ON CONFLICT DO NOTHING RETURNING id, username`;
   return new Map(added.map(({ id, username }) => [username, id]));
 }

@@ -43,7 +43,7 @@ export function makeUserStore(
   }
 
   return {
-    addWithSession: ({ username, email, name, passwordHash }, session) =>
+    addWithSession: ({ username, email, name, passwordHash, locale }, session) =>
       writeNames(
         () =>
           prisma.$transaction(async (tx) => {
@@ -53,6 +53,7 @@ export function makeUserStore(
                 skeleton: skeletonOf(username),
                 ...storedAddress(email),
                 name,
+                locale,
                 passwordHash: new Uint8Array(passwordHash),
                 createdAt: new Date(session.createdAt),
                 tokens: { create: sessionColumns(session) },

@@ -12,14 +12,19 @@ import {
   MAX_MAILS,
   resetWindow,
 } from '../../domain/mails/wanted-mail.ts';
-import type { MailStore, TakenMail, UndeliverableAccount } from '../../domain/mails/wanted-mail.ts';
+import type {
+  InvitationObstacle,
+  MailStore,
+  TakenMail,
+  UndeliverableAccount,
+} from '../../domain/mails/wanted-mail.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import type { AccountTransaction } from './account-transaction.ts';
 import { lockCaller } from './caller-lock.ts';
 import type { Postgres } from './client.ts';
 import { IS_STANDBY, mapDatabaseErrors, onPrimary, refuseStandby } from './errors.ts';
 import { KNOWN_CALLERS } from './known-devices.ts';
-import { completeKeys, hasAddress, whereAccount } from './names.ts';
+import { completeKeys, hasAddress, inLaneOf, whereAccount } from './names.ts';
 import { addTokens, keepUsed, proveAddress, repeatedProof, withToken } from './one-time-tokens.ts';
 import {
   ACCOUNT_COLUMNS,
@@ -223,6 +228,20 @@ export function makeMailStore(
         }),
       ),
 
+    wantInvitation: (userId) =>
+      mapDatabaseErrors(() =>
+        inLaneOf(postgres, { id: userId }, async (tx, isIt) => {
+          const [user] = await tx.$queryRaw<{ id: bigint; obstacle: InvitationObstacle | null }[]>`
+            SELECT id, CASE WHEN disabled_at IS NOT NULL THEN 'disabled'
+              WHEN password_version > 0 OR EXISTS (SELECT FROM tokens WHERE user_id = users.id) THEN 'used'
+              WHEN undeliverable_at IS NOT NULL THEN 'undeliverable' END AS obstacle
+            FROM users WHERE ${isIt} FOR NO KEY UPDATE`;
+          if (!user) return null;
+          const { id, obstacle } = user;
+          return { obstacle, freeIn: obstacle === null ? await wantMail(tx, id, 'invitation') : 0 };
+        }),
+      ),
+
     take: (limit, kinds, newToken) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
@@ -230,7 +249,7 @@ export function makeMailStore(
           if (oldest.length === 0) return [];
           // Accounts that another mailer or a change has locked come with the next call.
           const accounts = await tx.$queryRaw<MailedAccount[]>`
-            SELECT ${ACCOUNT_COLUMNS}, ${GIVEN_ADDRESS} AS email, locale FROM users
+            SELECT ${ACCOUNT_COLUMNS}, ${GIVEN_ADDRESS} AS email FROM users
             WHERE id = ANY(${oldest.map(({ userId }) => userId)}) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`;
           // With a new id, so that a late mailer cannot settle what another one has taken.
           const rows = await tx.$queryRaw<MailRow[]>`
@@ -314,7 +333,7 @@ export function makeMailStore(
 /** How many mails one call gives up; the next one goes on. */
 const MOST_DROPPED = 1000;
 
-type MailedAccount = AccountRow & { email: string; locale: string | null };
+type MailedAccount = AccountRow & { email: string };
 
 interface MailRow {
   id: bigint;

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { parseArguments } from '../../../src/cli/arguments.ts';
 import type { Outcome } from '../../../src/cli/command.ts';
 import { convertUsers } from '../../../src/cli/convert/convert.ts';
+import type { Environment } from '../../../src/config/config.ts';
 
 export const FOLDER = new URL('../../../../test/cli/convert/exports/', import.meta.url).pathname;
 
@@ -26,11 +27,14 @@ export function filesOf(system: SystemName): { input: string; withFile: string |
 }
 
 /** Runs the command in this process. @param args after `user convert`. @throws what the command throws */
-export async function convert(...args: string[]): Promise<{ outcome: Outcome; findings: Finding[] }> {
+export async function convert(
+  args: readonly string[],
+  env: Environment = {},
+): Promise<{ outcome: Outcome; findings: Finding[] }> {
   const { values, positionals } = parseArguments(['user', 'convert', ...args]);
   const { signal } = new AbortController();
   const outcome = await convertUsers({
-    env: {},
+    env,
     words: positionals.slice(2),
     values,
     note: () => undefined,

@@ -130,7 +130,7 @@ for (const system of SYSTEM_NAMES)
         const args = ['--from', system, path, output, ...(originalWith ? ['--with', secrets] : [])];
         let report: string;
         try {
-          report = (await convert(...args)).outcome.text;
+          report = (await convert(args)).outcome.text;
           outcomes.converted++;
           const lines = readFileSync(output, 'utf8').split('\n').slice(0, -1);
           for (const line of lines) {

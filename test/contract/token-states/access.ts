@@ -5,7 +5,7 @@ import type { Contract } from '../token-states.ts';
 const HOUR = 3_600_000_000;
 const key = { userId: 7, tokenId: 11 };
 const llt = { userId: 7, tokenId: 12 };
-const user = aUser({ roles: ['editor', 'billing:read'] });
+const user = aUser({ roles: ['editor', 'billing:read'], emailVerified: true });
 const { createdAt } = aLongLived();
 
 export function checkAccessContract(contract: Contract): void {
@@ -86,7 +86,12 @@ export function checkAccessContract(contract: Contract): void {
     const state = { ...initialState(now - HOUR, 'home'), parent: now - 2 * HOUR };
     // More users than share a call.
     const users = Array.from({ length: 30 }, (_, i) =>
-      aUser({ id: 100 + i, username: `user${i}`, roles: i % 2 ? [`role${i}`] : [] }),
+      aUser({
+        id: 100 + i,
+        username: `user${i}`,
+        emailVerified: i % 3 === 0,
+        roles: i % 2 ? [`role${i}`] : [],
+      }),
     );
     for (const owner of users) {
       const of = { userId: owner.id };

@@ -92,6 +92,32 @@ export function putContract(contract: Contract): void {
       t.match(await tokenStates.checkLongLived({ userId: 7, tokenId }), { outcome: 'good' });
   });
 
+  contract('an older reading of a user never says that an address is verified', async (t, { tokenStates }) => {
+    const now = await tokenStates.preparePut(7);
+    const llt = { userId: 7, tokenId: 12 };
+    const at = (version: number, emailVerified: boolean) => aUser({ version, emailVerified });
+    const verifiedIs = async (expected: boolean) => {
+      const answer = await tokenStates.checkLongLived(llt);
+      t.equal(answer.outcome === 'good' && answer.user.emailVerified, expected);
+    };
+    await tokenStates.put(aLongLived(), at(1, false), now);
+    await verifiedIs(false);
+    await tokenStates.putUser(at(2, true));
+    await verifiedIs(true);
+    await tokenStates.putUsers([at(3, false)]);
+    await verifiedIs(false);
+    await tokenStates.putUser(at(2, true));
+    await tokenStates.putUsers([at(2, true)]);
+    await tokenStates.put(aLongLived({ id: 13 }), at(2, true), now);
+    await verifiedIs(false);
+    await tokenStates.put(aLongLived({ id: 14 }), at(4, true), now);
+    await verifiedIs(true);
+    await tokenStates.putUser(aUser({ version: 5, disabled: true, emailVerified: true }));
+    t.strictSame(await tokenStates.checkLongLived(llt), { outcome: 'disabled' });
+    await tokenStates.putUser(at(6, true));
+    await verifiedIs(true);
+  });
+
   contract('a put without a user leaves the user as it is', async (t, { tokenStates }) => {
     const now = await tokenStates.preparePut(7);
     t.equal(await tokenStates.put(aLongLived(), null, now), true);

@@ -8,7 +8,7 @@ import type { Contract } from '../token-states.ts';
 const WINDOW = 10_000_000;
 const HOUR = 3_600_000_000;
 const key = { userId: 7, tokenId: 11 };
-const user = aUser({ roles: ['editor', 'billing:read'] });
+const user = aUser({ roles: ['editor', 'billing:read'], emailVerified: true });
 const { createdAt } = aSession(initialState(1, ''));
 
 /** The latest refresh token of a session whose last pair went to `home`. */

@@ -9,10 +9,15 @@ import { UNOBSERVED } from '../../support/unobserved.ts';
 const SID = 11;
 const GENERATION = 5_000_000;
 
-function aService({ verdict = null as AuthError | null, roles = [] as string[], away = false } = {}) {
+function aService({
+  verdict = null as AuthError | null,
+  roles = [] as string[],
+  emailVerified = false,
+  away = false,
+} = {}) {
   const clock = aClock();
   const outcomes: string[] = [];
-  const user = aUser({ roles });
+  const user = aUser({ roles, emailVerified });
   let drawn = 0;
   const exchange = makeExchange({
     verify: (bearer) => {
@@ -67,6 +72,7 @@ test('the claims are those of the session, and name who asked', async (t) => {
 
   const proof = { auth_time: 1_795_000_000, acr: 'mfa', amr: ['pwd', 'otp', 'mfa'] };
   t.match(await ask({ ...subject, withFactor: true, authTime: proof.auth_time }), proof);
+  t.match(await aService({ emailVerified: true }).ask(), { email_verified: true });
 });
 
 test('a token lives no longer than its subject, and at least a second', async (t) => {

@@ -1,6 +1,8 @@
 import { test } from 'tap';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
+import { AuthError } from '../../../src/domain/errors.ts';
 import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
+import { USUAL_MAIL_KINDS } from '../../../src/domain/mail-kinds.ts';
 import type { Guess } from '../../../src/domain/passwords/guessing-limits.ts';
 import { hashOneTimeToken } from '../../../src/domain/passwords/one-time-token.ts';
 import type { Caller } from '../../../src/domain/principal.ts';
@@ -29,7 +31,11 @@ const aCaller = (type: 'access' | 'llt' = 'access', id = 7): Caller => ({
 });
 
 /** Ada is the only account. @param wanted what the record says of her wish. */
-function aService(wanted = { isVerified: false, freeIn: 0 }) {
+function aService(
+  wanted = { isVerified: false, freeIn: 0 },
+  { proof = { isNew: true, isPending: true }, isAway = false } = {},
+) {
+  const told: number[] = [];
   const events: AuditEvent[] = [];
   const limited: unknown[] = [];
   const guesses: Guess[] = [];
@@ -41,28 +47,40 @@ function aService(wanted = { isVerified: false, freeIn: 0 }) {
         asked.push(caller);
         return Promise.resolve(wanted);
       },
-      take: (limit, newToken) =>
+      wantInvitation: () => Promise.resolve(null),
+      take: (limit, kinds, newToken) =>
         Promise.resolve(
-          (['password_reset', 'email_verification'] as const).slice(0, limit).map((kind, i): TakenMail => ({
-            ...ADDRESS,
-            id: i,
-            kind,
-            token: newToken(kind),
-            expiresAt: 1,
-            user: aUser(),
-          })),
+          (['password_reset', 'email_verification'] as const)
+            .filter((kind) => kinds.includes(kind))
+            .slice(0, limit)
+            .map((kind, i): TakenMail => ({
+              ...ADDRESS,
+              id: i,
+              kind,
+              token: newToken(kind),
+              expiresAt: 1,
+              user: aUser(),
+              locale: null,
+            })),
         ),
       settle: (id) => {
         asked.push(id);
-        return Promise.resolve();
+        return Promise.resolve('password_reset');
       },
-      verify: (tokenHash) => Promise.resolve(hashOneTimeToken(TOKEN).equals(tokenHash) ? 7 : null),
+      markUndeliverable: () => Promise.resolve([]),
+      verify: (tokenHash) =>
+        Promise.resolve(hashOneTimeToken(TOKEN).equals(tokenHash) ? { user: aUser(), ...proof } : null),
     },
-    accounts: { address: (id) => Promise.resolve(id === 7 ? ADDRESS : null) },
+    tokenStates: { now: () => (isAway ? Promise.reject(new AuthError('unavailable')) : Promise.resolve(1)) },
+    finishUserChange: ({ id }) => {
+      told.push(id);
+      return Promise.resolve();
+    },
     limitGuess: (guess, check) => {
       guesses.push(guess);
       return openLimits(events).limitGuess(guess, check);
     },
+    observe: { mail: () => undefined },
     randomBytes: (size) => Buffer.alloc(size, 1),
     audit: (event) => events.push(event),
     auditLimit: (key, event) => limited.push([key, event]),
@@ -73,16 +91,10 @@ function aService(wanted = { isVerified: false, freeIn: 0 }) {
     events,
     guesses,
     limited,
+    told,
     tryToken: (verificationToken: string) => mails.verify({ verificationToken, origin, from: NO_REQUEST }),
   };
 }
-
-test('an address is shown to the access token of its account', async (t) => {
-  const { ownAddress } = aService();
-  t.equal(await ownAddress(aCaller()), ADDRESS);
-  await t.rejects(ownAddress(aCaller('llt')), { code: 'token_not_allowed' });
-  await t.rejects(ownAddress(aCaller('access', 8)), { code: 'invalid_token', reason: 'gone' });
-});
 
 test('a mail is wanted for the caller, unless the address is proved', async (t) => {
   const service = aService();
@@ -107,19 +119,34 @@ test('beyond the limit of mails, the caller hears when to ask again', async (t) 
 });
 
 test('a token proves the address, and a bad one counts as a guess of its network', async (t) => {
-  const { tryToken, events, guesses } = aService();
+  const { tryToken, events, guesses, told } = aService();
   await tryToken(TOKEN);
+  t.strictSame(told, [7], 'the fast store and the feed');
   await t.rejects(tryToken('lkv_guess'), { code: 'invalid_verification_token' });
   t.strictSame(events, [{ event: 'email.verified', userId: 7 }, { event: 'email.verification_failed' }]);
   t.match(guesses, [{ name: null, account: null }, { name: null }]);
 });
 
+test('a repeated proof is no second event, and tells what the first one could not', async (t) => {
+  for (const isPending of [true, false]) {
+    const repeat = aService(undefined, { proof: { isNew: false, isPending } });
+    await repeat.tryToken(TOKEN);
+    t.strictSame([repeat.events, repeat.told], [[], isPending ? [7] : []]);
+  }
+});
+
+test('while the fast store is down, no token is used up', async (t) => {
+  const { tryToken, events } = aService(undefined, { isAway: true });
+  await t.rejects(tryToken(TOKEN), { code: 'unavailable' });
+  t.strictSame(events, []);
+});
+
 test('each mail has a token of its kind, and leaves an event', async (t) => {
   const { take, settle, events, asked } = aService();
-  const mails = await take(2, MAILER, NO_REQUEST);
+  const mails = await take({ limit: 2, kinds: USUAL_MAIL_KINDS }, MAILER, NO_REQUEST);
   const random = Buffer.alloc(32, 1).toString('base64url');
   t.strictSame(
-    mails.map(({ token }) => token),
+    mails.map((mail) => mail.kind !== 'notice' && mail.token),
     [`lkr_${random}`, `lkv_${random}`],
   );
   const taken = { event: 'mail.taken', userId: 7, serviceId: 'lkc_mailer' };
@@ -127,7 +154,7 @@ test('each mail has a token of its kind, and leaves an event', async (t) => {
     { ...taken, kind: 'password_reset' },
     { ...taken, kind: 'email_verification' },
   ]);
-  t.equal((await take(1, MAILER, NO_REQUEST)).length, 1);
+  t.equal((await take({ limit: 1, kinds: USUAL_MAIL_KINDS }, MAILER, NO_REQUEST)).length, 1);
   await settle(5);
   t.strictSame(asked, [5]);
 });

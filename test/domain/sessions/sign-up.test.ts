@@ -31,8 +31,8 @@ function aService({ away, fault, enabled = true }: Given = {}) {
         await step('find', username, email);
         return username === 'bob' ? ['email', 'username'] : [];
       },
-      addWithSession: async ({ username, name, email, passwordHash }, session) => {
-        await step('add', username, name, email, Buffer.from(passwordHash));
+      addWithSession: async ({ username, name, email, passwordHash, locale }, session) => {
+        await step('add', username, name, email, Buffer.from(passwordHash), locale);
         await step('open', session.name, session.createdAt, session.state.caller);
         return { userId: 7, tokenId: 11 };
       },
@@ -62,6 +62,7 @@ function aService({ away, fault, enabled = true }: Given = {}) {
       device: 'Firefox',
       password: 'difference engine',
       caller: 'home',
+      locale: 'pt-BR',
       network: '192.0.2.0/24',
       from: NO_REQUEST,
       turn: ['192.0.2.0/24', '192.0.2.1'],
@@ -80,6 +81,7 @@ test('a signup opens an account and a session, and tells the stores and the feed
     name: 'Ada Lovelace',
     createdAt,
     disabled: false,
+    emailVerified: false,
     roles: [],
     version: 0,
   };
@@ -89,7 +91,7 @@ test('a signup opens an account and a session, and tells the stores and the feed
     'find ada ada@example.com',
     'hash signup 192.0.2.0/24 192.0.2.1',
     'now',
-    'add ada Ada Lovelace ada@example.com hash of difference engine',
+    'add ada Ada Lovelace ada@example.com hash of difference engine pt-BR',
     `open Firefox ${createdAt} home`,
   ]);
   t.match(await tokenStates.checkAccess({ userId: 7, tokenId: 11 }, generation), {

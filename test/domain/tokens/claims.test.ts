@@ -16,7 +16,7 @@ import {
   sessionExpiry,
   usedSince,
 } from '../../../src/domain/tokens/claims.ts';
-import { NO_FACTOR } from '../../support/token.ts';
+import { aUser, NO_FACTOR } from '../../support/token.ts';
 
 const key = { userId: 7, tokenId: 11, generation: 1_795_000_000_999_999 };
 const identity = { ...key, withFactor: false };
@@ -29,20 +29,24 @@ const AMR = ['pwd', 'otp', 'mfa'];
 test('the claims of a pair follow from its generation', (t) => {
   const base = { sub: '7', sid: 11, gen: identity.generation, jti: '11.1795000000999999', iat: IAT };
   const roles = ['editor', 'billing:read'];
-  t.strictSame(pairClaims(identity, createdAt, lifetimes, roles), {
+  t.strictSame(pairClaims(identity, createdAt, lifetimes, aUser({ roles })), {
     access: { ...base, exp: IAT + 900, auth_time: AUTH_TIME, roles },
     refresh: { ...base, exp: IAT + 2_592_000 },
   });
   t.strictSame(
-    pairClaims(identity, createdAt, lifetimes, []).access,
+    pairClaims(identity, createdAt, lifetimes, aUser()).access,
     { ...base, exp: IAT + 900, auth_time: AUTH_TIME },
     'no claim for none',
   );
+  t.strictSame(pairClaims(identity, createdAt, lifetimes, aUser({ emailVerified: true })), {
+    access: { ...base, exp: IAT + 900, auth_time: AUTH_TIME, email_verified: true },
+    refresh: { ...base, exp: IAT + 2_592_000 },
+  });
   t.strictSame(
-    pairClaims(identity, createdAt, lifetimes, roles),
-    pairClaims({ ...identity }, createdAt, lifetimes, [...roles]),
+    pairClaims(identity, createdAt, lifetimes, aUser({ roles })),
+    pairClaims({ ...identity }, createdAt, lifetimes, aUser({ roles: [...roles] })),
   );
-  t.strictSame(pairClaims({ ...identity, withFactor: true }, createdAt, lifetimes, []), {
+  t.strictSame(pairClaims({ ...identity, withFactor: true }, createdAt, lifetimes, aUser()), {
     access: { ...base, exp: IAT + 900, auth_time: AUTH_TIME, acr: 'mfa', amr: AMR },
     refresh: { ...base, exp: IAT + 2_592_000, amr: AMR },
   });
@@ -50,10 +54,10 @@ test('the claims of a pair follow from its generation', (t) => {
 });
 
 test('no token outlives the greatest age of its session', (t) => {
-  const { access, refresh } = pairClaims(identity, createdAt, { ...lifetimes, session: 1_000_500 }, []);
+  const { access, refresh } = pairClaims(identity, createdAt, { ...lifetimes, session: 1_000_500 }, aUser());
   t.equal(access.exp, 1_794_000_000 + 1_000_500);
   t.equal(refresh.exp, 1_794_000_000 + 1_000_500);
-  const later = pairClaims(identity, createdAt, { ...lifetimes, session: 1_100_000 }, []);
+  const later = pairClaims(identity, createdAt, { ...lifetimes, session: 1_100_000 }, aUser());
   t.equal(later.access.exp, IAT + 900);
   t.equal(later.refresh.exp, 1_794_000_000 + 1_100_000);
   t.end();
@@ -109,7 +113,7 @@ test('a limited token says what it may do, and always expires', (t) => {
 });
 
 test('issued claims can be read back', (t) => {
-  const { access, refresh } = pairClaims(identity, createdAt, lifetimes, ['editor']);
+  const { access, refresh } = pairClaims(identity, createdAt, lifetimes, aUser({ roles: ['editor'] }));
   const authTime = AUTH_TIME;
   t.strictSame(readClaims({ ...access }, 'access'), { ...identity, authTime, expiresAt: IAT + 900 });
   t.strictSame(readClaims({ ...refresh }, 'refresh'), {
@@ -117,7 +121,7 @@ test('issued claims can be read back', (t) => {
     ...NO_FACTOR,
     expiresAt: IAT + 2_592_000,
   });
-  const proven = pairClaims({ ...key, withFactor: true }, createdAt, lifetimes, []);
+  const proven = pairClaims({ ...key, withFactor: true }, createdAt, lifetimes, aUser());
   t.match(readClaims({ ...proven.access }, 'access'), { withFactor: true, authTime });
   t.match(readClaims({ ...proven.refresh }, 'refresh'), { withFactor: true, authTime: null });
   const longLived = longLivedClaims(7, 12, createdAt, null);
@@ -130,7 +134,7 @@ test('issued claims can be read back', (t) => {
   });
   const greatest = Number.MAX_SAFE_INTEGER;
   const ids = { ...identity, userId: greatest, tokenId: greatest, generation: greatest };
-  const far = pairClaims(ids, createdAt, lifetimes, []);
+  const far = pairClaims(ids, createdAt, lifetimes, aUser());
   t.strictSame(readClaims({ ...far.access }, 'access'), {
     ...ids,
     authTime,
@@ -157,7 +161,7 @@ test('a refresh token is too old after the present lifetime plus the tolerance, 
 });
 
 test('claims of another shape are refused', (t) => {
-  const proven = pairClaims({ ...key, withFactor: true }, createdAt, lifetimes, []);
+  const proven = pairClaims({ ...key, withFactor: true }, createdAt, lifetimes, aUser());
   const access: Record<string, unknown> = { ...proven.access };
   t.ok(readClaims(access, 'access'));
   const longLived = { ...longLivedClaims(7, 12, createdAt, null) };
@@ -225,14 +229,14 @@ test('claims of another shape are refused', (t) => {
 });
 
 test('a token of 1.0.0 says nothing of its login, and is read', (t) => {
-  const { auth_time, ...access } = pairClaims(identity, createdAt, lifetimes, []).access;
+  const { auth_time, ...access } = pairClaims(identity, createdAt, lifetimes, aUser()).access;
   t.equal(auth_time, AUTH_TIME);
   t.match(readClaims(access, 'access'), { ...key, ...NO_FACTOR });
   t.end();
 });
 
 test('an exchanged token is told by its random id', (t) => {
-  const { access } = pairClaims(identity, createdAt, lifetimes, []);
+  const { access } = pairClaims(identity, createdAt, lifetimes, aUser());
   const exchanged = { ...access, jti: 'Aa0_-'.repeat(5).slice(3) };
   t.strictSame(readClaims(exchanged, 'exchanged'), {
     ...identity,

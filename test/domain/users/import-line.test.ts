@@ -3,6 +3,7 @@ import { makeReadLine } from '../../../src/domain/users/import-line.ts';
 import { makeNewNames } from '../../../src/domain/users/new-names.ts';
 
 const NOW = Date.parse('2026-01-02T03:04:05Z');
+const NO_PASSWORD = Buffer.from('nothing opens it');
 const GOOD = { username: 'Ada', name: 'Ada L.', email: 'ADA@example.com', password_hash: 'good' };
 
 const readLine = makeReadLine({
@@ -10,7 +11,9 @@ const readLine = makeReadLine({
   readHash: (value) =>
     value === 'good'
       ? { ok: true, value: { passwordHash: Buffer.from('hash') } }
-      : { ok: false, message: 'is not a hash' },
+      : value === null
+        ? { ok: true, value: { passwordHash: NO_PASSWORD } }
+        : { ok: false, message: 'is not a hash' },
   readTotpSecret: (value) =>
     value === 'short' ? { ok: false, message: 'is too short' } : { ok: true, value: null },
   randomUsername: () => 'user-u6t2pj5hu6t2',
@@ -31,6 +34,7 @@ test('a line has its fields, and the optional ones their defaults', (t) => {
       roles: [],
       disabled: false,
       emailVerified: false,
+      locale: null,
       totpSecret: null,
     },
   });
@@ -40,6 +44,7 @@ test('a line has its fields, and the optional ones their defaults', (t) => {
     roles: ['a'],
     disabled: true,
     email_verified: true,
+    locale: 'PT-br',
   };
   t.match(read({ ...GOOD, ...all }), {
     ok: true,
@@ -49,11 +54,33 @@ test('a line has its fields, and the optional ones their defaults', (t) => {
       roles: ['a'],
       disabled: true,
       emailVerified: true,
+      locale: 'pt-BR',
     },
   });
-  t.match(read({ ...GOOD, external_id: null }), { ok: true, user: { externalId: null } });
   t.match(read(`  ${JSON.stringify(GOOD)}\r`), { ok: true }, 'with white space and the line end of Windows');
   t.match(read(`\ufeff${JSON.stringify(GOOD)}`), { ok: true }, 'with a byte order mark');
+  t.end();
+});
+
+test('null stands for a field that the other system lacks, and as a hash for no password', (t) => {
+  const optional = [
+    'username',
+    'name',
+    'external_id',
+    'created_at',
+    'roles',
+    'disabled',
+    'email_verified',
+    'totp_secret',
+  ];
+  const { email, password_hash } = GOOD;
+  const nulls = Object.fromEntries(optional.map((name) => [name, null]));
+  t.strictSame(read({ ...nulls, email, password_hash }), read({ email, password_hash }));
+  const refusal = read({ email: null, password_hash });
+  t.strictSame(refusal, { ok: false, problem: 'email is required' });
+  t.strictSame(read({ password_hash }), refusal);
+  t.match(read({ email, password_hash: null }), { ok: true, user: { hash: { passwordHash: NO_PASSWORD } } });
+  t.match(read({ email }), { ok: false, problem: 'password_hash is not a hash' });
   t.end();
 });
 
@@ -61,10 +88,6 @@ test('a user whom the other system gave no username gets a random one, which sta
   const random = 'user-u6t2pj5hu6t2';
   const bare = { email: GOOD.email, password_hash: GOOD.password_hash };
   t.match(read(bare), { ok: true, user: { username: random, name: random } });
-  t.match(read({ ...bare, username: null, name: null }), {
-    ok: true,
-    user: { username: random, name: random },
-  });
   t.match(read({ ...bare, name: 'Ada L.' }), { ok: true, user: { username: random, name: 'Ada L.' } });
   t.match(read({ ...bare, username: 'ADA' }), { ok: true, user: { username: 'ada', name: 'ada' } });
   t.match(read({ ...bare, username: '' }), {
@@ -93,10 +116,13 @@ test('every problem of a line is named by its field, without a value', (t) => {
     [{ ...GOOD, email: 'secret' }, /^email must be an e-mail address$/],
     [{ ...GOOD, password_hash: 'secret' }, /^password_hash is not a hash$/],
     [{ ...GOOD, password: 'secret' }, /^holds 1 unknown fields; known are username, /],
+    [{ ...GOOD, locale: 'en_secret' }, /^locale must be a language tag of BCP 47/],
+    [{ ...GOOD, locale: 5 }, /^locale must be a string$/],
+    [{ ...GOOD, invite: true }, /^holds 1 unknown fields/],
     [{ ...GOOD, totp_secret: 'short' }, /^totp_secret is too short$/],
     [{ ...GOOD, roles: 'a' }, /^roles must be a list$/],
     [{ ...GOOD, roles: null, disabled: 1 }, /^disabled must be true or false$/],
-    [{ ...GOOD, disabled: 'no', email_verified: null }, /^disabled must .*; email_verified must/],
+    [{ ...GOOD, disabled: 'no', email_verified: 0 }, /^disabled must .*; email_verified must/],
     ...['2020-01-01', 'yesterday', 5, '2020-13-01T00:00:00Z', '2020-01-01T00:00:00'].map(
       (created_at): [unknown, RegExp] => [
         { ...GOOD, created_at },

@@ -16,8 +16,14 @@ const SHOP = {
   audience: null,
   proof: { by: 'secret' as const, secretHash: new Uint8Array(32) },
 };
-const ADA = { ...aUser(), emailVerified: false, externalId: null, emailDeliverable: true };
-const ADDRESS = { email: 'ada@example.com', verified: true };
+const ADA = {
+  ...aUser(),
+  emailVerified: false,
+  externalId: null,
+  locale: null,
+  emailDeliverable: true,
+};
+const ADDRESS = { email: 'ada@example.com', verified: true, pending: null, deliverable: true };
 const RESERVATION = { grace: 1000, hashes: () => [] };
 const SUMMARY: TokenSummary = {
   id: 12,
@@ -76,7 +82,7 @@ function aService({ away = '', ...changed }: Partial<ChangedAccount> & { away?: 
       },
     },
     accountWithTokens: ({ user, tokenId }) =>
-      Promise.resolve({ user, tokens: user === ADA && tokenId === 0 ? [SUMMARY] : [] }),
+      Promise.resolve({ user, locale: null, tokens: user === ADA && tokenId === 0 ? [SUMMARY] : [] }),
     issueReset: async (key, tokenHash) => {
       await step('reset', Buffer.from(tokenHash).toString('hex'));
       return isAda(key) ? { userId: ADA.id, expiresAt: 99, disabled: false } : null;
@@ -182,9 +188,9 @@ test('a repeat finishes what an earlier try could not, and is no second event', 
 
 test('fields that are refused are named together, and nothing is written', async (t) => {
   const { done, change } = aService();
-  await t.rejects(change({ username: 'admin', roles: ['Editor'] }), {
+  await t.rejects(change({ username: 'admin', roles: ['Editor'], locale: 'en_US' }), {
     code: 'validation_failed',
-    errors: [{ path: '/username' }, { path: '/roles' }],
+    errors: [{ path: '/username' }, { path: '/roles' }, { path: '/locale' }],
   });
   await t.rejects(change({}), {
     code: 'validation_failed',

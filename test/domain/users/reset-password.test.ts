@@ -8,7 +8,8 @@ import { makeResetPassword } from '../../../src/domain/users/reset-password.ts';
 import { aClock } from '../../support/clock.ts';
 import { openLimits } from '../../support/open-limits.ts';
 import { makeSteps, newPasswordPorts } from '../../support/steps.ts';
-import { aLongLived, LIFETIMES } from '../../support/token.ts';
+import type { User } from '../../../src/domain/user.ts';
+import { aLongLived, aUser, LIFETIMES } from '../../support/token.ts';
 
 const TOKEN = 'lkr_secret';
 const ORIGIN = { fingerprints: ['home'], token: null, network: '192.0.2.0/24' };
@@ -19,7 +20,8 @@ function aService({
   away,
   before = 13,
   usedMeanwhile = false,
-}: { away?: string; before?: number | null; usedMeanwhile?: boolean } = {}) {
+  proved = null,
+}: { away?: string; before?: number | null; usedMeanwhile?: boolean; proved?: User | null } = {}) {
   const clock = aClock();
   const steps = makeSteps(away);
   const { done, step } = steps;
@@ -33,7 +35,7 @@ function aService({
       redeem: async (presented, { passwordHash, at, usedSince: since }) => {
         await step('redeem', Buffer.from(passwordHash), at, since);
         return has(presented) && !usedMeanwhile
-          ? { userId: 7, before, ended: [aLongLived(), aLongLived({ id: 13, expiresAt: at })] }
+          ? { userId: 7, proved, before, ended: [aLongLived(), aLongLived({ id: 13, expiresAt: at })] }
           : null;
       },
     },
@@ -44,6 +46,7 @@ function aService({
       },
     },
     finishEndings: (...ended) => step('finish', ...ended),
+    finishUserChange: ({ id }) => step('tell', id),
     limitGuess: (guess, check) => {
       guesses.push(guess);
       return openLimits(events).limitGuess(guess, check);
@@ -86,6 +89,13 @@ test('a reset sets the password, ends every token and reports those that were li
   const other = aService({ before: null });
   await other.attempt();
   t.equal(other.done.at(-1), 'finish 7 0', 'without a mark, a token may be good');
+});
+
+test('a reset that was mailed proves the address, and the replicas hear of it', async (t) => {
+  const { done, events, attempt } = aService({ proved: aUser() });
+  await attempt();
+  t.strictSame(done.slice(-2), ['finish 7 13', 'tell 7']);
+  t.strictSame(events, [RESET, { event: 'email.verified', userId: 7 }]);
 });
 
 test('a token that is not good costs no hash', async (t) => {

@@ -48,6 +48,7 @@ onAStore('accounts for services', async (t, env) => {
       email_deliverable: true,
       roles: ['admin', 'billing:read'],
       external_id: null,
+      locale: null,
     });
     t.ok(Math.abs(Date.parse(created.created_at) - Date.now()) < 60_000);
     t.notMatch(response.body, account.email);
@@ -76,6 +77,51 @@ onAStore('accounts for services', async (t, env) => {
     const [first, second] = [await reset(), await reset()];
     refused(t, await redeem(target, first), 401, 'invalid_reset_token');
     t.equal((await redeem(target, second)).statusCode, 200);
+  });
+
+  await t.test('creates an account that is disabled, verified, or has a language', async (t) => {
+    const account = anAccount();
+    const given = { disabled: true, email_verified: true, locale: 'pt-br' };
+    const created = (await ask('POST /api/users', { ...account, ...given })).json<Account>();
+    t.match(created, { ...given, locale: 'pt-BR' });
+    t.strictSame((await ask(`GET /api/users/${created.id}`)).json(), created);
+    refused(t, await attempt(target, account.username), 401, 'invalid_credentials');
+    t.match((await ask(`PATCH /api/users/${created.id}`, { disabled: false })).json(), { disabled: false });
+    t.equal((await attempt(target, account.username)).statusCode, 200);
+    for (const [field, value] of Object.entries({ disabled: 'true', email_verified: 1, locale: null }))
+      refused(t, await ask('POST /api/users', { ...anAccount(), [field]: value }), 400, 'validation_failed', [
+        `/${field}`,
+      ]);
+  });
+
+  await t.test('keeps the language of an account, which null removes', async (t) => {
+    const account = anAccount();
+    const { id } = await create(account);
+    const patch = (locale: unknown) => ask(`PATCH /api/users/${id}`, { locale });
+    const { access_token: token } = await logIn(target, account.username);
+    for (const [given, locale] of [
+      ['de', 'de'],
+      ['ZH-hant-tw', 'zh-Hant-TW'],
+      ['x'.repeat(36), null],
+      ['en_US', null],
+      ['*', null],
+      ['', null],
+      [5, null],
+      [['de'], null],
+    ] as const) {
+      const response = await patch(given);
+      if (locale === null) refused(t, response, 400, 'validation_failed', ['/locale']);
+      else t.match(response.json(), { locale });
+      if (locale !== null) t.match((await call(target, 'GET /api/user', { token })).json(), { locale });
+    }
+    t.match((await ask(`GET /api/users?id=${id}`)).json(), { users: [{ locale: 'zh-Hant-TW' }] });
+    const events = () => target.audit().filter(({ event }) => event === 'user.changed_by_client');
+    t.match(events().at(-1), { details: { fields: 'locale' } });
+    const before = events().length;
+    t.match((await patch('zh-Hant-TW')).json(), { locale: 'zh-Hant-TW' });
+    t.equal(events().length, before, 'a repeat changes nothing');
+    t.match((await patch(null)).json(), { locale: null });
+    t.match((await call(target, 'GET /api/user', { token })).json(), { locale: null });
   });
 
   await t.test('refuses what a signup refuses, and says which field', async (t) => {
@@ -238,7 +284,7 @@ onAStore('accounts for services', async (t, env) => {
     }
   });
 
-  await t.test('what verify answers with gets a new version, which orders the copies in Redis', async (t) => {
+  await t.test('each change gets a new version, which orders the copies in Redis', async (t) => {
     const { id } = await create();
     const versionAfter = async (body: object) => {
       await ask(`PATCH /api/users/${id}`, body);
@@ -252,8 +298,10 @@ onAStore('accounts for services', async (t, env) => {
     t.equal(await versionAfter({ username }), 2);
     t.equal(await versionAfter({ roles: ['editor'] }), 3);
     t.equal(await versionAfter({ disabled: true }), 4);
-    t.equal(await versionAfter({ disabled: true }), 4, 'a repeat');
-    t.equal(await versionAfter({ email: anAccount().email, email_verified: true }), 4, 'not in Redis');
+    t.equal(await versionAfter({ locale: 'de' }), 5);
+    t.equal(await versionAfter({ disabled: true, locale: 'de' }), 5, 'a repeat');
+    t.equal(await versionAfter({ email: anAccount().email, email_verified: true }), 6);
+    t.equal(await versionAfter({ external_id: username }), 7);
   });
 
   await onEachLasting(

@@ -23,7 +23,13 @@ onAStoreWithEachLasting('deleting an account', async (t, env, { kind, createLong
   const { reset_token: reset } = (await ask(`POST /api/users/${id}/password-reset`)).json<{
     reset_token: string;
   }>();
-  await ask(`PATCH /api/users/${id}`, { roles: ['admin'], email: account.email, email_verified: true });
+  await ask(`PATCH /api/users/${id}`, {
+    roles: ['admin'],
+    email: account.email,
+    email_verified: true,
+    external_id: account.username,
+    locale: 'de',
+  });
   await aFactor(target, pair);
   await wantReset(target, account.username);
   const tokens = [pair.access_token, other.access_token, llt];

@@ -19,6 +19,7 @@ import { openPostgres } from '../../support/open-postgres.ts';
 import { withClient } from '../../support/postgres.ts';
 import { recordRoles } from '../../support/roles.ts';
 import { serviceToken } from '../../support/service-tokens.ts';
+import { sql } from '../../support/sql.ts';
 import { onAStore } from '../../support/stores.ts';
 import { until } from '../../support/until.ts';
 import { parsePosition, positionText } from '../../../src/http/auth/revocations.ts';
@@ -140,9 +141,14 @@ onAStore('the feed tells services that a user has changed', async (t, env) => {
   await recordRoles(target.databaseUrl, user.id, ['editor']);
   const changes = () => reader.events.filter(({ event }) => event === 'user_changed');
   await until(() => changes().some(({ data }) => data.version === 3));
+  const manager = await aManager(target.databaseUrl, target, ['users.write']);
+  t.equal((await manager(`PATCH /api/users/${user.id}`, { external_id: 'x-1' })).statusCode, 200);
+  // As a replica of 1.0.0 does it, which raises no version for an address.
+  await sql(target.databaseUrl, 'UPDATE users SET email_verified_at = now() WHERE id = $1', [user.id]);
+  await until(() => changes().some(({ data }) => data.version === 5));
   t.strictSame(
     changes().map(({ data }) => data),
-    [1, 2, 3].map((version) => ({ user: user.id, version })),
+    [1, 2, 3, 4, 5].map((version) => ({ user: user.id, version })),
   );
   t.match(changes()[0], { id: /./ });
   t.notOk(names(reader).slice(1).includes('snapshot'));

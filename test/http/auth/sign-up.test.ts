@@ -26,6 +26,23 @@ onAStore('signup', async (t, env) => {
     t.match(profile.json(), { tokens: [{ name: 'Tablet' }] }, 'without invisible characters');
   });
 
+  await t.test('keeps the language that the client prefers, and shows it to its user alone', async (t) => {
+    for (const [header, locale] of [
+      ['pt-br,en;q=0.5', 'pt-BR'],
+      ['*', null],
+      ['en_US', null],
+      ['de, '.repeat(2048), 'de'],
+      ['x'.repeat(8192), null],
+      [undefined, null],
+    ] as const) {
+      const response = await attempt(anAccount(), header === undefined ? {} : { 'accept-language': header });
+      const { access_token: token, user } = pairOf(response);
+      t.notOk('locale' in user);
+      t.notOk('locale' in claimsOf(token));
+      t.match((await call(target, 'GET /api/user', { token })).json(), { locale }, String(header).slice(0, 40));
+    }
+  });
+
   await t.test('stores neither the password nor a token', async (t) => {
     const account = anAccount({ password: 'to be found nowhere' });
     const pair = await signUp(target, account);

@@ -101,6 +101,20 @@ test('the limits of roles are the documented ones', async (t) => {
   }
 });
 
+test('the limit of a language tag is the documented one', async (t) => {
+  const target = await buildTestApp(t);
+  const headers = basic(await aRegisteredService(target.databaseUrl, 'admin', ['users.write']));
+  const { maxLength } = propertiesOf('NewUser').locale as { maxLength: number };
+  const send = (locale: string) => {
+    const { username, name, email } = anAccount();
+    return call(target, 'POST /api/users', { payload: { username, name, email, locale }, headers });
+  };
+  const longest = 'sr-Latn-RS-x-abcdefgh-abcdefgh-abcd';
+  t.equal(longest.length, maxLength);
+  t.equal((await send(longest)).statusCode, 200);
+  refused(t, await send(`${longest}e`), 400, 'validation_failed', ['/locale']);
+});
+
 test('an id is an integer everywhere, and its limits are the documented ones', async (t) => {
   const ids = idsIn(document);
   t.ok(ids.length >= 15, `${ids.length} ids`);

@@ -50,6 +50,26 @@ onAStore('changing the profile', async (t, env) => {
     t.equal(events(), before, 'a repeat changes nothing');
   });
 
+  await t.test('changes the language without a password, and null removes it', async (t) => {
+    const { access_token: token, user } = await signUp(target);
+    const localeNow = async () =>
+      (await call(target, 'GET /api/user', { token })).json<{ locale: string | null }>().locale;
+    const response = await patch(target, token, { locale: 'PT-br' });
+    t.strictSame([response.statusCode, response.json()], [200, user]);
+    t.equal(await localeNow(), 'pt-BR');
+    t.match(
+      target.audit().findLast(({ event }) => event === 'user.changed'),
+      { details: { fields: 'locale' } },
+    );
+    for (const locale of ['x'.repeat(36), 'en_US', '*', '', 5, ['de']])
+      refused(t, await patch(target, token, { locale }), 400, 'validation_failed', ['/locale']);
+    t.equal(await localeNow(), 'pt-BR');
+    t.equal((await patch(target, token, { locale: null })).statusCode, 200);
+    t.equal(await localeNow(), null);
+    const { longlived_token: llt } = await createLongLived(target, token);
+    refused(t, await patch(target, llt, { locale: 'de' }), 403, 'token_not_allowed');
+  });
+
   await t.test('changes username and address with the password, and every answer has them', async (t) => {
     const account = anAccount();
     const pair = await signUp(target, account);

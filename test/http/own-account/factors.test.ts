@@ -72,7 +72,8 @@ onEachStore('an authenticator app', async (t, env) => {
     const { access_token: other } = await logIn(target, account.username);
 
     const code = app.code();
-    const response = await confirmApp(target, token, code);
+    // As apps show it.
+    const response = await confirmApp(target, token, code.replace(/^.../, '$&\u00a0'));
     t.equal(response.statusCode, 200, response.body);
     t.equal(response.headers['cache-control'], 'no-store');
     const { id, recovery_codes: codes } = response.json<{ id: number; recovery_codes: string[] }>();

@@ -59,6 +59,7 @@ const FOR_SERVICES = [
   'GET /api/users',
   'POST /api/users',
   'POST /api/users/:id/password-reset',
+  'POST /api/users/:id/invitation',
   'POST /api/users/mails',
   'POST /api/users/mails/undeliverable',
   'DELETE /api/users/mails/:id',

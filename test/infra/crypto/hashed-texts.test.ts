@@ -13,16 +13,16 @@ import { RECORDED } from './php-texts.ts';
 
 const hasher = makePasswordHasher({ logN: 4, r: 8, p: 1 }, 28 * 1024 ** 2);
 
-type Alteration = 'sent' | 'trimmed' | 'wordPress' | 'phpBB' | 'phpBB30';
+type Alteration = 'sent' | 'trimmed' | 'wordPress' | 'slashed' | 'phpBB' | 'phpBB30';
 
 /** What the systems of a format hash, the usual one's first; the systems that alter nothing for all others. */
 const SYSTEMS: Record<string, readonly Alteration[]> = {
-  $argon2id$: ['sent', 'phpBB'],
-  $argon2i$: ['sent', 'phpBB'],
-  $argon2d$: ['sent', 'phpBB'],
-  $2a$: ['sent', 'phpBB'],
-  $2b$: ['sent', 'phpBB'],
-  $2y$: ['sent', 'phpBB'],
+  $argon2id$: ['sent', 'phpBB', 'slashed'],
+  $argon2i$: ['sent', 'phpBB', 'slashed'],
+  $argon2d$: ['sent', 'phpBB', 'slashed'],
+  $2a$: ['sent', 'phpBB', 'slashed'],
+  $2b$: ['sent', 'phpBB', 'slashed'],
+  $2y$: ['sent', 'phpBB', 'slashed'],
   $wp$2y$: ['wordPress', 'trimmed'],
   $P$: ['wordPress', 'trimmed', 'sent'],
   $H$: ['phpBB30', 'phpBB', 'sent'],
@@ -44,7 +44,13 @@ test('a format has the texts that PHP makes for its systems, the usual one first
       const texts = await textsOf(begins, php.sent);
       const shown = `${begins} of ${JSON.stringify(php.sent)}`;
       // phpBB normalises last, which php-texts.php cannot.
-      const normal = { ...php, phpBB: php.phpBB.normalize('NFC'), phpBB30: php.phpBB30.normalize('NFC') };
+      const normal = {
+        ...php,
+        phpBB: php.phpBB.normalize('NFC'),
+        phpBB30: php.phpBB30.normalize('NFC'),
+        // What is left of WordPress's where it has nothing to trim.
+        slashed: php.sent === php.trimmed ? php.wordPress : php.sent,
+      };
       t.equal(texts[0], normal[usual], shown);
       for (const other of others) t.ok(texts.includes(normal[other]), `${shown}: ${other}`);
       t.ok(texts.length <= 4 && new Set(texts).size === texts.length, shown);
@@ -54,6 +60,17 @@ test('a format has the texts that PHP makes for its systems, the usual one first
   }
   t.equal(met.size, FORMATS.length, 'every format has an example');
   for (const { sent, trimmed: php } of RECORDED.texts) t.equal(trimmed(sent), php, JSON.stringify(sent));
+});
+
+test('of a password with five texts, the first four are compared', async (t) => {
+  const five = `pa\u0308ss\ufb01 "'"`;
+  for (const begins of ['$2y$', '$argon2id$'])
+    t.strictSame(await textsOf(begins, five), [
+      five,
+      `p\u00e4ss\ufb01 "'"`,
+      `p\u00e4ssfi "'"`,
+      `p\u00e4ss\ufb01 &quot;'&quot;`,
+    ]);
 });
 
 test('a hash of each format and each of its texts opens at that try alone', async (t) => {

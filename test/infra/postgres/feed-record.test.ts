@@ -128,7 +128,8 @@ test('changed users are listed by time and id, page by page', async (t) => {
   const set = (id: number, ago: string) =>
     sql(
       url,
-      `UPDATE users SET version = 7, changed_at = date_trunc('minute', now()) - $2::interval, roles = '{a,b}' WHERE id = $1`,
+      `UPDATE users SET version = 7, changed_at = date_trunc('minute', now()) - $2::interval, roles = '{a,b}',
+         email_verified_at = now() WHERE id = $1`,
       [id, ago],
     );
   for (const [id, ago] of [
@@ -159,6 +160,7 @@ test('changed users are listed by time and id, page by page', async (t) => {
       name,
       createdAt: createdAt?.getTime(),
       disabled: false,
+      emailVerified: true,
       roles: ['a', 'b'],
       version: 7,
     },

@@ -65,7 +65,12 @@ test('a standby that has not received a one-time token, account, service or fact
   const standby = openPostgres(t, { url, timeout: 10_000 });
   await standby.pool.query('SET default_transaction_read_only = on');
   const passwords = makePasswordStore(standby);
-  const mails = makeMailStore(standby, { reset: 60, verification: 60 });
+  const mails = makeMailStore(standby, {
+    password_reset: 60,
+    invitation: 60,
+    email_verification: 60,
+    email_change: 60,
+  });
   const hash = new Uint8Array(32);
   const ending = { passwordHash: new Uint8Array(96), at: 1, usedSince: -1, keepsLongLived: false };
   const unavailable = { code: 'unavailable' };

@@ -85,7 +85,7 @@ test('a user is stored whole, and as long as its tokens', { skip: redisMissing }
     username: 'ada',
     name: 'Ada Lovelace',
     created: '1234',
-    disabled: '0',
+    disabled: '2',
     roles: 'editor,billing:read',
     version: '0',
   };
@@ -102,6 +102,93 @@ test('a user is stored whole, and as long as its tokens', { skip: redisMissing }
   await tokenStates.put(aSession(initialState(now - 5, 'home')), { ...user, version: 4 }, now);
   t.strictSame(await stored(), { ...whole, version: '4' });
   await assertTtl(t, redis, name, 5, CACHE_TTL);
+
+  // Only a verified address takes a field of its own.
+  const verified = (version: string) => ({ ...whole, version, disabled: '3', verified: version });
+  await tokenStates.putUser({ ...user, emailVerified: true, version: 5 });
+  t.strictSame(await stored(), verified('5'));
+  await tokenStates.putUser({ ...user, version: 6 });
+  t.strictSame(await stored(), { ...whole, version: '6' });
+  const again = { ...user, emailVerified: true, version: 7 };
+  await tokenStates.put(aSession(initialState(now - 5, 'home')), again, now);
+  t.strictSame(await stored(), verified('7'));
+  await tokenStates.put(aSession(initialState(now - 5, 'home')), { ...user, version: 8 }, now);
+  t.strictSame(await stored(), { ...whole, version: '8' });
+});
+
+/** What 1.0.0 writes of a user, at a login, a rebuild or a change. It leaves other fields as they are. */
+const byPrevious = (version: number) => ({
+  username: 'ada',
+  name: 'Ada Lovelace',
+  created: '1234',
+  disabled: '0',
+  roles: 'editor',
+  version: String(version),
+});
+
+test('beside 1.0.0, an address is verified as of the version that this release has noted', { skip: redisMissing }, async (t) => {
+  const { tokenStates, redis, prefix } = await open(t);
+  const name = `${prefix}{7}:u`;
+  const llt = { userId: 7, tokenId: 12 };
+  const user = aUser({ roles: ['editor'], createdAt: 1234, version: 5, emailVerified: true });
+  await tokenStates.put(aLongLived(), user, await tokenStates.preparePut(7));
+  const isVerified = async () => {
+    const answer = await tokenStates.checkLongLived(llt);
+    if (answer.outcome !== 'good') throw new Error(answer.outcome);
+    t.strictSame(answer.user.roles, ['editor']);
+    return answer.user.emailVerified;
+  };
+  t.equal(await isVerified(), true);
+  await redis.hset(name, byPrevious(5));
+  t.equal(await isVerified(), true, 'a login, a rebuild or a renewal by 1.0.0');
+  await redis.hset(name, byPrevious(6));
+  t.equal(await isVerified(), false, 'a change by 1.0.0, perhaps of the address');
+  await tokenStates.putUsers([{ ...user, version: 6 }]);
+  t.equal(await isVerified(), true, 'this release renews it');
+  await redis.hset(name, byPrevious(6));
+  t.equal(await isVerified(), true);
+  await tokenStates.putUsers([{ ...user, emailVerified: false, version: 7 }]);
+  await redis.hset(name, byPrevious(7));
+  t.equal(await isVerified(), false);
+
+  await redis.del(name);
+  await redis.hset(name, { ...byPrevious(7), since: '1' });
+  t.equal(await isVerified(), false, 'a rebuild from nothing');
+  await redis.hdel(name, 'version');
+  t.equal(await isVerified(), false);
+});
+
+test('a user whom 1.0.0 has written is read from the record again, in spite of refreshes', { skip: redisMissing }, async (t) => {
+  const { tokenStates, redis, prefix } = await open(t);
+  const name = `${prefix}{7}:u`;
+  const key = { userId: 7, tokenId: 11 };
+  const now = await tokenStates.preparePut(7);
+  const record = aSession(initialState(now - 5, 'home'));
+  const user = aUser({ emailVerified: true, version: 5 });
+  await tokenStates.put(record, user, now);
+  let generation = now - 5;
+  const refresh = async () => {
+    await redis.expire(name, 60);
+    const answer = await tokenStates.rotate(key, { generation, elapsed: 0, window: 0, caller: 'home' });
+    if (answer.outcome !== 'issued') throw new Error(answer.outcome);
+    generation = answer.state.latest;
+    return answer.user.emailVerified;
+  };
+  t.equal(await refresh(), true);
+  await assertTtl(t, redis, name, 60, CACHE_TTL);
+  await redis.hdel(name, 'verified');
+  await redis.hset(name, byPrevious(5));
+  t.equal(await refresh(), false);
+  await assertTtl(t, redis, name, 0, 60);
+
+  // Its time is up.
+  await redis.del(name);
+  const missing = await tokenStates.checkAccess(key, generation);
+  if (missing.outcome !== 'missing') throw new Error(missing.outcome);
+  t.equal(await tokenStates.put(record, user, missing.now), false, 'the state of the session stays');
+  t.match(await tokenStates.checkAccess(key, generation), { outcome: 'good', user: { emailVerified: true } });
+  t.equal(await refresh(), true);
+  await assertTtl(t, redis, name, 60, CACHE_TTL);
 });
 
 test('an answer that leads to a put prepares it, once', { skip: redisMissing }, async (t) => {
@@ -199,6 +286,7 @@ test('a renewal writes only users that have changed', { skip: redisMissing }, as
     { name: 'Other' },
     { createdAt: 9 },
     { disabled: true },
+    { emailVerified: true },
     { roles: ['admin'] },
   ]) {
     await redis.expire(name, 5);

@@ -12,7 +12,7 @@ const FORM_VALUE = /(?:^|[?&\n])(\w+)=([^&\s]+)/g;
 /** Secrets by the names of the members and parameters that hold them. */
 const BY_NAME: [name: RegExp, kind: Kind][] = [
   [/password(_hash)?$/i, 'password'],
-  [/^e?mail$/i, 'e-mail address'],
+  [/^(e?mail|pending)$/i, 'e-mail address'],
   [/token$/i, 'token'],
   [/^(totp_)?secret$|^otpauth_uri$|^recovery_code$/i, 'second factor'],
   [/secret$/i, 'client secret'],

@@ -1,5 +1,5 @@
 --[[
-  Stores users whose names, roles or status have changed, where Redis holds them. A smaller version than the stored one is
+  Stores users who have changed, where Redis holds them. A smaller version than the stored one is
   an older reading, so it is left out. If Redis does not hold the user, the next request reads the record. A rebuild that
   is under way may have read it before the change. So a key that only announces a rebuild (announce-rebuild.lua) gets the
   version, and put.lua leaves the older reading out.
