@@ -66,7 +66,10 @@ export async function changeRow(
  * know every code point.
  * @throws AuthError `validation_failed` if the change marks the present address as verified without naming it exactly
  */
-export function requireStoredSpelling(before: UserRow, { email: named, emailVerified }: AccountChanges): void {
+export function requireStoredSpelling(
+  before: UserRow,
+  { email: named, emailVerified }: AccountChanges,
+): void {
   const stored = givenAddress(before);
   if (emailVerified !== true || named === stored) return;
   const isAnother = named !== undefined && canonicalAddress(named) !== canonicalAddress(stored);
@@ -89,7 +92,11 @@ const KEPT = null;
  */
 function columnsOf(
   { username, name, email, externalId, disabled, emailVerified, roles, locale }: Values,
-  { isNewSpelling, isWithdrawn, isReachable }: Record<'isNewSpelling' | 'isWithdrawn' | 'isReachable', boolean>,
+  {
+    isNewSpelling,
+    isWithdrawn,
+    isReachable,
+  }: Record<'isNewSpelling' | 'isWithdrawn' | 'isReachable', boolean>,
 ) {
   const { sql } = Prisma;
   const stored = storedAddress(email);
