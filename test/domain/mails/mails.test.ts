@@ -36,8 +36,13 @@ function aService(
   {
     proof = { isNew: true, isPending: true },
     isAway = false,
-    marked = [] as UndeliverableAccount[],
-    settled = 'password_reset' as MailKind | null,
+    marked = [],
+    settled = 'password_reset',
+  }: {
+    proof?: { isNew: boolean; isPending: boolean };
+    isAway?: boolean;
+    marked?: UndeliverableAccount[];
+    settled?: MailKind | null;
   } = {},
 ) {
   const counted: string[] = [];
