@@ -75,7 +75,14 @@ export type AssertionRefusal = (typeof ASSERTION_REFUSALS)[number];
 export const SLOT_LIMITS = [
   ...(['account', 'device', 'network'] as const),
   ...(['factor', 'factor_device', 'factor_total', 'factor_setup', 'factor_setup_total'] as const),
-  ...(['signup_network', 'reset_network', 'reset_account', 'llt_budget', 'llt_network', 'profile_budget'] as const),
+  ...([
+    'signup_network',
+    'reset_network',
+    'reset_account',
+    'llt_budget',
+    'llt_network',
+    'profile_budget',
+  ] as const),
 ] as const;
 export type SlotLimit = (typeof SLOT_LIMITS)[number];
 /** Also logins and signups of an address, and mails of an account, which PostgreSQL counts. */

@@ -137,14 +137,10 @@ export const mailsRoutes: FastifyPluginCallbackTypebox<MailsRoute> = (app, { mai
     return { mails: taken.map(mailBody) };
   });
 
-  app.post(
-    '/api/users/mails/undeliverable',
-    { schema: undeliverableSchema, ...hooks },
-    async (request) => {
-      await mails.reportUndeliverable(request.body.email, serviceOf(request), request);
-      return { msg: 'noted' };
-    },
-  );
+  app.post('/api/users/mails/undeliverable', { schema: undeliverableSchema, ...hooks }, async (request) => {
+    await mails.reportUndeliverable(request.body.email, serviceOf(request), request);
+    return { msg: 'noted' };
+  });
 
   app.delete('/api/users/mails/:id', { schema: settleSchema, ...hooks }, async (request) => {
     refuseBody(request.body);

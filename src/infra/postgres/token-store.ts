@@ -144,8 +144,7 @@ export function makeTokenStore(
         ),
       ),
 
-    list: (userId, usedSince) =>
-      mapDatabaseErrors(async () => inUse(await accountOf(userId), usedSince)),
+    list: (userId, usedSince) => mapDatabaseErrors(async () => inUse(await accountOf(userId), usedSince)),
 
     listWithLocale: (userId, usedSince) =>
       mapDatabaseErrors(async () => {

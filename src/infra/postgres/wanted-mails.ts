@@ -6,12 +6,7 @@ import {
   type NoticeEvent,
   type TokenKind,
 } from '../../domain/mail-kinds.ts';
-import {
-  MAIL_HIDDEN,
-  MAIL_WANTED,
-  MAX_MAILS,
-  resetWindow,
-} from '../../domain/mails/wanted-mail.ts';
+import { MAIL_HIDDEN, MAIL_WANTED, MAX_MAILS, resetWindow } from '../../domain/mails/wanted-mail.ts';
 import type {
   InvitationObstacle,
   MailStore,

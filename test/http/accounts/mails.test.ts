@@ -109,7 +109,11 @@ onAStore('wanted mails', async (t, env) => {
     const [third] = await mailer.take();
     t.ok(third, 'a late mailer has settled nothing');
     t.equal(new Set([first, second, third].map((mail) => mail?.token)).size, 3);
-    t.equal((await redeem(target, first?.token ?? '')).statusCode, 200, 'the first one may be in the mailbox');
+    t.equal(
+      (await redeem(target, first?.token ?? '')).statusCode,
+      200,
+      'the first one may be in the mailbox',
+    );
     refused(t, await redeem(target, third?.token ?? ''), 401, 'invalid_reset_token');
     for (let i = 0; i < 2; i++) {
       const response = await mailer.settle(third?.id ?? 0);
@@ -199,7 +203,9 @@ onAStore('wanted mails', async (t, env) => {
     await requestReset(target, account.username, stranger);
     await requestReset(target, account.username);
     await lookUp(target);
-    t.equal((await mailer.take()).length, 2, 'nor does a mail that a stranger wants stand for its own');
+    const both = await mailer.take();
+    t.equal(both.length, 2, 'nor does a mail that a stranger wants stand for its own');
+    for (const { id } of both) await mailer.settle(id);
     const others = (await signUp(target)).refresh_token;
     await letPass(databaseUrl, 30 * MINUTE);
     t.strictSame(await thrice({ ...stranger, authorization: `Bearer ${others}` }), [1, 1, 1]);
@@ -217,34 +223,37 @@ onAStore('wanted mails', async (t, env) => {
     t.strictSame(await mailer.take(), []);
   });
 
-  await t.test('an account gets 3 mails of a kind in an hour, and resets in the life of a token', async (t) => {
-    await noneIsLeft();
-    const account = anAccount();
-    const { access_token: token } = await signUp(target, account);
-    const askForProof = () => call(target, 'POST /api/user/email-verification', { token });
-    for (let i = 0; i < 3; i++) {
+  await t.test(
+    'an account gets 3 mails of a kind in an hour, and resets in the life of a token',
+    async (t) => {
+      await noneIsLeft();
+      const account = anAccount();
+      const { access_token: token } = await signUp(target, account);
+      const askForProof = () => call(target, 'POST /api/user/email-verification', { token });
+      for (let i = 0; i < 3; i++) {
+        await wantReset(target, account.username);
+        t.equal((await askForProof()).statusCode, 200);
+        const mails = await mailer.take();
+        t.strictSame(mails.map(({ kind }) => kind).sort(), ['email_verification', 'password_reset']);
+        for (const { id } of mails) await mailer.settle(id);
+        await letPass(databaseUrl, MINUTE);
+      }
       await wantReset(target, account.username);
+      const limited = await askForProof();
+      refused(t, limited, 429, 'rate_limited');
+      const wait = Number(limited.headers['retry-after']);
+      t.ok(wait > 56 * MINUTE && wait <= 57 * MINUTE, `until the first one is an hour old: ${wait}`);
+      t.match(target.audit().at(-1), { event: 'limit.reached', details: { limit: 'mails' } });
+      t.strictSame(await mailer.take(), []);
+      await letPass(databaseUrl, 27 * MINUTE);
+      await wantReset(target, account.username);
+      t.match(await mailer.take(), [{ kind: 'password_reset' }]);
+      refused(t, await askForProof(), 429, 'rate_limited');
+      await letPass(databaseUrl, wait - 27 * MINUTE);
       t.equal((await askForProof()).statusCode, 200);
-      const mails = await mailer.take();
-      t.strictSame(mails.map(({ kind }) => kind).sort(), ['email_verification', 'password_reset']);
-      for (const { id } of mails) await mailer.settle(id);
-      await letPass(databaseUrl, MINUTE);
-    }
-    await wantReset(target, account.username);
-    const limited = await askForProof();
-    refused(t, limited, 429, 'rate_limited');
-    const wait = Number(limited.headers['retry-after']);
-    t.ok(wait > 56 * MINUTE && wait <= 57 * MINUTE, `until the first one is an hour old: ${wait}`);
-    t.match(target.audit().at(-1), { event: 'limit.reached', details: { limit: 'mails' } });
-    t.strictSame(await mailer.take(), []);
-    await letPass(databaseUrl, 27 * MINUTE);
-    await wantReset(target, account.username);
-    t.match(await mailer.take(), [{ kind: 'password_reset' }]);
-    refused(t, await askForProof(), 429, 'rate_limited');
-    await letPass(databaseUrl, wait - 27 * MINUTE);
-    t.equal((await askForProof()).statusCode, 200);
-    t.match(await mailer.take(), [{ kind: 'email_verification' }]);
-  });
+      t.match(await mailer.take(), [{ kind: 'email_verification' }]);
+    },
+  );
 
   await t.test('the oldest mails come first, 20 at a time unless the request says otherwise', async (t) => {
     await noneIsLeft();

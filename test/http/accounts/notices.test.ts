@@ -57,18 +57,14 @@ const CAUSES: [how: string, event: NoticeEvent | null, act: (scene: Scene) => Pr
     ({ account, pair, byService }) =>
       byService(`PATCH /api/users/${pair.user.id}`, { email: `other.${account.email}` }),
   ],
-  [
-    'a confirmed app',
-    'factor_added',
-    ({ target, pair }) => addApp(target, pair.access_token),
-  ],
+  ['a confirmed app', 'factor_added', ({ target, pair }) => addApp(target, pair.access_token)],
   [
     'a removed app',
     'factor_removed',
     async (scene) => {
       const { factor, token } = await withFactor(scene);
       const payload = { current_password: PASSWORD };
-      return call(scene.target, `DELETE /api/user/factors/${factor.id}`, { token, payload });
+      return call(scene.target, `POST /api/user/factors/${factor.id}/removal`, { token, payload });
     },
   ],
   [
@@ -175,13 +171,10 @@ onAStore('notices', async (t, env) => {
     await call(app, 'POST /api/auth', { payload, headers: ELSEWHERE });
     await changeAddress(scene);
     const notices = await delivered();
-    t.strictSame(
-      notices.map(({ event, email }) => [event, email]).sort(),
-      [
-        ['email_changed', account.email],
-        ['new_device', account.email],
-      ],
-    );
+    t.strictSame(notices.map(({ event, email }) => [event, email]).sort(), [
+      ['email_changed', account.email],
+      ['new_device', account.email],
+    ]);
   });
 
   await t.test('an account gets three of an event an hour, and a reset beside them', async (t) => {
@@ -216,32 +209,32 @@ onAStore('notices', async (t, env) => {
   });
 });
 
-onAStore('a pending address is told of to the one in force, and by its proof to the one before', async (t, env) => {
-  const target = await buildTestApp(t, { env: { ...env, NOTICES: 'true', EMAIL_VERIFICATION: 'true' } });
-  const mailer = await aMailer(target);
-  const byService = await aManager(target.databaseUrl, target, RIGHTS);
-  const scene = await aScene(target, byService);
-  t.equal((await changeAddress(scene)).statusCode, 200);
-  const mails = await mailer.take(100, ['notice', 'email_change']);
-  t.strictSame(
-    mails.map((mail) => [mail.kind, mail.event, mail.email]).sort(),
-    [
+onAStore(
+  'a pending address is told of to the one in force, and by its proof to the one before',
+  async (t, env) => {
+    const target = await buildTestApp(t, { env: { ...env, NOTICES: 'true', EMAIL_VERIFICATION: 'true' } });
+    const mailer = await aMailer(target);
+    const byService = await aManager(target.databaseUrl, target, RIGHTS);
+    const scene = await aScene(target, byService);
+    t.equal((await changeAddress(scene)).statusCode, 200);
+    const mails = await mailer.take(100, ['notice', 'email_change']);
+    t.strictSame(mails.map((mail) => [mail.kind, mail.event, mail.email]).sort(), [
       ['email_change', undefined, `new.${scene.account.email}`],
       ['notice', 'email_change_requested', scene.account.email],
-    ],
-  );
-  const token = mails.find(({ kind }) => kind === 'email_change')?.token;
-  const payload = { verification_token: token };
-  const proof = await call(target, 'POST /api/user/email', { token: scene.pair.access_token, payload });
-  t.equal(proof.statusCode, 200);
-  t.match(await mailer.take(100, ['notice']), [{ event: 'email_changed', email: scene.account.email }]);
-  const told = new Set([...CAUSES.map(([, event]) => event), 'email_change_requested']);
-  t.strictSame(
-    NOTICE_EVENTS.filter((event) => !told.has(event)),
-    [],
-    'every event is caused here',
-  );
-});
+    ]);
+    const token = mails.find(({ kind }) => kind === 'email_change')?.token;
+    const payload = { verification_token: token };
+    const proof = await call(target, 'POST /api/user/email', { token: scene.pair.access_token, payload });
+    t.equal(proof.statusCode, 200);
+    t.match(await mailer.take(100, ['notice']), [{ event: 'email_changed', email: scene.account.email }]);
+    const told = new Set([...CAUSES.map(([, event]) => event), 'email_change_requested']);
+    t.strictSame(
+      NOTICE_EVENTS.filter((event) => !told.has(event)),
+      [],
+      'every event is caused here',
+    );
+  },
+);
 
 onAStore('without NOTICES nothing is wanted', async (t, env) => {
   const target = await buildTestApp(t, { env });

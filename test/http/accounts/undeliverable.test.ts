@@ -61,7 +61,7 @@ onAStore('addresses that cannot be reached', async (t, env) => {
     t.strictSame(await seen(), { deliverable: false, pending: null, services: false });
     t.match(target.audit().at(-1), {
       event: 'email.undeliverable',
-      user: id,
+      subject: { user_id: id },
       details: { address: 'in_force' },
     });
     t.notMatch(JSON.stringify(target.audit()), account.email);
@@ -129,14 +129,17 @@ onAStore('addresses that cannot be reached', async (t, env) => {
     refused(t, late, 401, 'invalid_verification_token');
   });
 
-  await t.test('notices to an address that an account has left are settled, and it keeps its new one', async (t) => {
-    const { account, id, seen } = await anOwner();
-    await byService(`PATCH /api/users/${id}`, { email: account.email, email_verified: true });
-    await byService(`PATCH /api/users/${id}`, { email: `new.${account.email}`, email_verified: true });
-    await report(t, account.email);
-    t.strictSame(await kinds(), []);
-    t.strictSame(await seen(), { deliverable: true, pending: null, services: true });
-  });
+  await t.test(
+    'notices to an address that an account has left are settled, and it keeps its new one',
+    async (t) => {
+      const { account, id, seen } = await anOwner();
+      await byService(`PATCH /api/users/${id}`, { email: account.email, email_verified: true });
+      await byService(`PATCH /api/users/${id}`, { email: `new.${account.email}`, email_verified: true });
+      await report(t, account.email);
+      t.strictSame(await kinds(), []);
+      t.strictSame(await seen(), { deliverable: true, pending: null, services: true });
+    },
+  );
 
   await t.test('services hear of it, and the mails are counted', async (t) => {
     const counted = async (outcome: string) =>

@@ -47,7 +47,7 @@ test('the next mails are found by an index among any number of others', async (t
 test('overdue mails are given up once, by one replica', async (t) => {
   const { url, aSession, postgres } = await testRecords(t);
   const { userId } = await aSession();
-  const { dropOverdue } = makeMailStore(postgres, LIVES);
+  const mails = makeMailStore(postgres, LIVES);
   await sql(
     url,
     `INSERT INTO wanted_mails (user_id, kind, wanted_at, tries, taken_at, settled_at) VALUES
@@ -61,16 +61,16 @@ test('overdue mails are given up once, by one replica', async (t) => {
       ($1, 'notice', now() - interval '25 hours', 0, NULL, NULL)`,
     [userId],
   );
-  const dropped = await Promise.all([dropOverdue(), dropOverdue()]);
+  const dropped = await Promise.all([mails.dropOverdue(), mails.dropOverdue()]);
   const expected = ['email_change', 'notice', 'password_reset', 'password_reset'];
   t.strictSame(dropped.flat().sort(), expected);
-  t.strictSame(await dropOverdue(), []);
+  t.strictSame(await mails.dropOverdue(), []);
 });
 
 test('each kind says how long its oldest mail waits, also one that no mailer takes', async (t) => {
   const { url, aSession, postgres } = await testRecords(t);
   const { userId } = await aSession();
-  const { oldest } = makeMailStore(postgres, LIVES);
+  const mails = makeMailStore(postgres, LIVES);
   await sql(
     url,
     `INSERT INTO wanted_mails (user_id, kind, wanted_at, tries) VALUES
@@ -79,9 +79,9 @@ test('each kind says how long its oldest mail waits, also one that no mailer tak
     [userId],
   );
   const none = Object.fromEntries(MAIL_KINDS.map((kind) => [kind, 0]));
-  t.strictSame(await oldest(), none, 'nobody waits for a mailer that is not registered');
+  t.strictSame(await mails.oldest(), none, 'nobody waits for a mailer that is not registered');
   await aRegisteredService(url, 'mailer', ['mails']);
-  const ages = await oldest();
+  const ages = await mails.oldest();
   const minutes = Object.entries(ages).map(([kind, age]) => [kind, Math.round(age / 60_000)]);
   t.strictSame(Object.fromEntries(minutes), { ...none, notice: 23 * 60, password_reset: 5 });
 });
