@@ -341,7 +341,7 @@ const ACCOUNT_FIELDS = {
   RATE_LIMIT_SIGNUP_NETWORK: rate('100/3600', 'accounts that one network opens: IPv4 /24, IPv6 /48'),
   RATE_LIMIT_ACCOUNT: rate(
     '10/900',
-    'failed logins of one name, and of each known device ([details](operating.md#guessing))',
+    'failed logins of one name, and of each known device ([details](operating.md#guessing)); apart from these, requests for a reset with tokens of one user',
   ),
   RATE_LIMIT_NETWORK: rate(
     '100/900',

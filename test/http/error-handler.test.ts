@@ -27,6 +27,7 @@ const PATHS: [path: string, allow: string][] = [
   ['/api/user/password', 'POST'],
   ['/api/auth/password-reset', 'POST'],
   ['/api/users/mails', 'POST'],
+  ['/api/users/mails/undeliverable', 'POST'],
 ];
 
 test('a wrong method is 405 with Allow on every path, HEAD among them', async (t) => {

@@ -141,7 +141,7 @@ export async function wantMail(
   const isProof: boolean = kind === 'email_verification' || kind === 'email_change';
   await tx.$executeRaw`
     INSERT INTO wanted_mails (user_id, kind, is_known, address, address_key, wanted_at)
-    SELECT id, ${kind}, ${isKnown}, ${address ?? null}::text, ${key}::text, ${NOW} FROM users
+    SELECT id, ${kind}, ${isKnown}::boolean, ${address ?? null}::text, ${key}::text, ${NOW} FROM users
     WHERE id = ${userId} AND ${again === 0 && freeIn === 0} AND disabled_at IS NULL
       AND (${isProof} OR undeliverable_at IS NULL)`;
   return again > 0 ? 0 : freeIn;

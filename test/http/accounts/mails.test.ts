@@ -2,11 +2,13 @@ import { MAIL_KINDS } from '../../../src/domain/mail-kinds.ts';
 import { aManager, disableAccount } from '../../support/accounts.ts';
 import { buildTestApp } from '../../support/app.ts';
 import { anAccount, call, signUp } from '../../support/client.ts';
+import { valueOf } from '../../support/exposition.ts';
 import { aMailer, letPass, lookUp, requestReset, wantReset } from '../../support/mails.ts';
 import { refused } from '../../support/problem.ts';
 import { aReset, redeem } from '../../support/resets.ts';
 import { sql } from '../../support/sql.ts';
 import { onAStore } from '../../support/stores.ts';
+import { until } from '../../support/until.ts';
 
 const MINUTE = 60;
 
@@ -273,4 +275,27 @@ onAStore('wanted mails', async (t, env) => {
     t.equal((await mailer.ask('GET /api/users/mails')).headers.allow, 'POST');
     t.equal((await mailer.take()).length, 1);
   });
+});
+
+onAStore('a replica counts what it drops, and says which kind waits', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  const { databaseUrl, composition } = target;
+  await aMailer(target);
+  const { user } = await signUp(target);
+  await sql(
+    databaseUrl,
+    `INSERT INTO wanted_mails (user_id, kind, wanted_at) VALUES
+      ($1, 'password_reset', now() - interval '61 minutes'), ($1, 'invitation', now() - interval '2 hours')`,
+    [user.id],
+  );
+  composition.start();
+  const read = async (metric: string, labels: Record<string, string>) =>
+    valueOf(await composition.ops.metrics(), metric, labels);
+  const dropped = { outcome: 'dropped' };
+  await until(async () => (await read('latchkey_mails_total', dropped)) > 0);
+  t.equal(await read('latchkey_mails_total', { ...dropped, kind: 'password_reset' }), 1);
+  t.equal(await read('latchkey_mails_total', dropped), 1);
+  const age = await read('latchkey_wanted_mail_age_seconds', { kind: 'invitation' });
+  t.ok(Math.abs(age - 7200) < 60, `${age} s`);
+  t.equal(await read('latchkey_wanted_mail_age_seconds', { kind: 'password_reset' }), 0);
 });
