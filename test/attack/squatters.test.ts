@@ -33,7 +33,8 @@ test('nobody keeps an address that is not theirs', async (t) => {
     call(target, 'POST /api/user/email', { token, payload: { verification_token: proof } });
   const setUp = (token: string) =>
     call(target, 'POST /api/user/factors/totp', { token, payload: { current_password: PASSWORD } });
-  const addressOf = async (token: string) => (await call(target, 'GET /api/user/email', { token })).json<object>();
+  const addressOf = async (token: string) =>
+    (await call(target, 'GET /api/user/email', { token })).json<object>();
   /** Somebody with a mailbox of their own, which is proved. */
   const aUser = async () => {
     const account = anAccount();
@@ -104,10 +105,14 @@ test('nobody keeps an address that is not theirs', async (t) => {
     const thief = anAccount();
     t.equal((await change(token, thief.email)).statusCode, 200);
     t.equal((await proveNew(token, await tokenTo(thief.email, 'email_change'))).statusCode, 200);
-    refused(t, await call(target, 'POST /api/auth/signup', { payload: anAccount({ email: account.email }) }), 400, 'email_taken');
+    refused(
+      t,
+      await call(target, 'POST /api/auth/signup', { payload: anAccount({ email: account.email }) }),
+      400,
+      'email_taken',
+    );
     const other = await aUser();
-    await change(other.token, account.email);
-    refused(t, await proveNew(other.token, await tokenTo(account.email, 'email_change')), 400, 'email_taken');
+    refused(t, await change(other.token, account.email), 400, 'email_taken');
     t.equal((await change(token, account.email)).statusCode, 200);
     t.equal((await proveNew(token, await tokenTo(account.email, 'email_change'))).statusCode, 200);
     t.match(await addressOf(token), { email: account.email, verified: true });
