@@ -13,7 +13,8 @@ const MOST_TEXTS = 4;
  */
 const inTurn =
   (...alterations: ((password: string) => string)[]): Texts =>
-  (password) => [...new Set(alterations.map((alter) => alter(password)))].slice(0, MOST_TEXTS);
+  (password) =>
+    [...new Set(alterations.map((alter) => alter(password)))].slice(0, MOST_TEXTS);
 
 const asSent = (password: string) => password;
 const nfc = (password: string) => password.normalize('NFC');

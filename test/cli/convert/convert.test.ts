@@ -79,7 +79,17 @@ test('of a file that is cut off, a document is refused, and of lines the last is
 
 test('what is no list of accounts, or an empty one, says what it should be', async (t) => {
   for (const system of ['keycloak', 'django', 'auth0'] as const)
-    for (const content of ['', '\n \n', '[]', '{}', '{"users":[]}', '"x"', 'null', '[null, 7]', '{"users":{}}'])
+    for (const content of [
+      '',
+      '\n \n',
+      '[]',
+      '{}',
+      '{"users":[]}',
+      '"x"',
+      'null',
+      '[null, 7]',
+      '{"users":{}}',
+    ])
       await t.rejects(
         converted(t, system, content),
         refused(/(is not|should be) (a|Django's) /),
@@ -226,7 +236,12 @@ const FACTORS: [SystemName, 'app' | 'none' | 'lost' | 'unknown', ...Fields[]][] 
     keycloak({ type: 'webauthn' }, otp('short'), otp('x'.repeat(20))),
   ],
   // A passkey that stands for the password is no second factor, and an unknown credential is one.
-  ['keycloak', 'none', keycloak(), ...['password-history', 'webauthn-passwordless'].map((type) => keycloak({ type }))],
+  [
+    'keycloak',
+    'none',
+    keycloak(),
+    ...['password-history', 'webauthn-passwordless'].map((type) => keycloak({ type })),
+  ],
   ['keycloak', 'lost', ...['webauthn', 'sms'].map((type) => keycloak({ type }))],
   ['keycloak', 'lost', ...['x'.repeat(9), 'x'.repeat(65), '', 7].map((secret) => keycloak(otp(secret)))],
   [
@@ -240,7 +255,11 @@ const FACTORS: [SystemName, 'app' | 'none' | 'lost' | 'unknown', ...Fields[]][] 
   ],
   ['auth0', 'unknown', { multifactor: undefined }, { multifactor: null }],
   ['auth0', 'none', { multifactor: [] }],
-  ['auth0', 'lost', ...['guardian', { provider: 'guardian' }, '', false].map((multifactor) => ({ multifactor }))],
+  [
+    'auth0',
+    'lost',
+    ...['guardian', { provider: 'guardian' }, '', false].map((multifactor) => ({ multifactor })),
+  ],
   ['firebase', 'unknown', {}, { mfaInfo: null }, { mfaInfo: [] }],
   ['firebase', 'lost', ...[{ phoneInfo: '+15555550100' }, '[]', false].map((mfaInfo) => ({ mfaInfo }))],
   ['django', 'unknown', {}],
@@ -262,12 +281,21 @@ test('an account whose factor cannot come is left out, and an unknown one is no 
     const one = exportWith(system, ...accounts);
     const { lines, findings, outcome } = await converted(t, system, one);
     t.equal(lines.length, becomes === 'lost' ? 0 : accounts.length, shown);
-    t.ok(lines.every((line) => 'totp_secret' in line === (becomes === 'app')), shown);
-    t.equal(findings.filter(({ kind }) => kind === 'unknown_factor').length, becomes === 'unknown' ? 1 : 0, shown);
+    t.ok(
+      lines.every((line) => 'totp_secret' in line === (becomes === 'app')),
+      shown,
+    );
+    t.equal(
+      findings.filter(({ kind }) => kind === 'unknown_factor').length,
+      becomes === 'unknown' ? 1 : 0,
+      shown,
+    );
     t.equal(outcome.isWell, becomes === 'app' || becomes === 'none', shown);
     const dropped = await converted(t, system, one, '--drop-factors');
     t.equal(dropped.lines.length, accounts.length, shown);
-    const dropping = dropped.findings.filter(({ reason }) => reason.startsWith('its second factor stays behind'));
+    const dropping = dropped.findings.filter(({ reason }) =>
+      reason.startsWith('its second factor stays behind'),
+    );
     t.equal(dropping.length, becomes === 'lost' ? 1 : 0, shown);
     if (becomes !== 'lost') t.strictSame(dropped.lines, lines, shown);
     t.equal(dropped.outcome.isWell, true, shown);
@@ -279,7 +307,13 @@ test('of several factors, the first app that can come does, and the report says 
     ['keycloak', keycloak(otp('x'.repeat(20)), otp('y'.repeat(20))), keycloak(otp('x'.repeat(20)))],
     [
       'supabase',
-      supabase(['KRSXG5DSNFXGOIDB', 'JBSWY3DPEHPK3PXP'].map((secret) => ({ ...SUPABASE_OTP, secret, status: 'verified' }))),
+      supabase(
+        ['KRSXG5DSNFXGOIDB', 'JBSWY3DPEHPK3PXP'].map((secret) => ({
+          ...SUPABASE_OTP,
+          secret,
+          status: 'verified',
+        })),
+      ),
       supabase([{ ...SUPABASE_OTP, secret: 'KRSXG5DSNFXGOIDB', status: 'verified' }]),
     ],
   ] as const) {
@@ -287,7 +321,8 @@ test('of several factors, the first app that can come does, and the report says 
     const single = await converted(t, system, exportWith(system, one));
     t.strictSame(lines, single.lines);
     const notes = [findings, single.findings].map(
-      (all) => all.filter(({ kind, reason }) => kind === 'note' && reason.startsWith('has several second')).length,
+      (all) =>
+        all.filter(({ kind, reason }) => kind === 'note' && reason.startsWith('has several second')).length,
     );
     t.strictSame(notes, [1, 0]);
   }
@@ -332,7 +367,10 @@ test('an entry for a factor in a Django dump gives its user one', async (t) => {
     for (const dump of dumpsOf(user, { ...user, pk: 70, fields }, { model, pk: 1, fields: owner })) {
       const { lines, findings } = await converted(t, 'django', dump);
       t.equal(lines.length, 1 + Number(comes), model);
-      t.not(findings.some(({ reason }) => reason.startsWith('its second factor cannot come')), comes);
+      t.not(
+        findings.some(({ reason }) => reason.startsWith('its second factor cannot come')),
+        comes,
+      );
     }
 });
 
@@ -386,13 +424,22 @@ test('the file of --with: what it may be, and what is missing', async (t) => {
 
 test('a password that cannot come is one that is left out', async (t) => {
   const password = [{ providerId: 'google.com' }, { providerId: 'password' }];
-  const { credentials: stored } = (JSON.parse(textOf('keycloak')) as { users: [{ credentials: object[] }] }).users[0];
+  const { credentials: stored } = (JSON.parse(textOf('keycloak')) as { users: [{ credentials: object[] }] })
+    .users[0];
   for (const [system, changes, reason] of [
-    ['firebase', { passwordHash: '', providerUserInfo: password }, /logs in with a password, but has no hash/],
+    [
+      'firebase',
+      { passwordHash: '', providerUserInfo: password },
+      /logs in with a password, but has no hash/,
+    ],
     ['firebase', { passwordHash: undefined, providerUserInfo: password }, /a password, but has no hash/],
     ['firebase', { passwordHash: 'UkVEQUNURUQ=' }, /firebaseauth\.configs\.getHashConfig/],
     ['firebase', { passwordHash: '', providerUserInfo: [{ providerId: 'google.com' }] }, null],
-    ['keycloak', { requiredActions: ['VERIFY_EMAIL', 'UPDATE_PASSWORD'] }, /^has to be changed .*reset token$/],
+    [
+      'keycloak',
+      { requiredActions: ['VERIFY_EMAIL', 'UPDATE_PASSWORD'] },
+      /^has to be changed .*reset token$/,
+    ],
     ['keycloak', { requiredActions: ['UPDATE_PASSWORD'], credentials: stored.slice(1) }, null],
   ] as const) {
     const { lines, findings, outcome } = await converted(t, system, exportWith(system, changes));
@@ -402,7 +449,11 @@ test('a password that cannot come is one that is left out', async (t) => {
     if (reason !== null) t.match(found, [{ kind: 'without_password', reason }]);
     t.equal(outcome.isWell, reason === null);
   }
-  const { lines } = await converted(t, 'keycloak', exportWith('keycloak', { requiredActions: ['VERIFY_EMAIL'] }));
+  const { lines } = await converted(
+    t,
+    'keycloak',
+    exportWith('keycloak', { requiredActions: ['VERIFY_EMAIL'] }),
+  );
   t.match(lines, [{ password_hash: /^\$argon2id/ }], 'another action leaves the password');
 });
 
@@ -485,7 +536,10 @@ test('arguments and files that do not fit', async (t) => {
     [['folder', 'new'], /folder cannot be read/],
   ] as const)
     await t.rejects(convert(['--from', 'django', ...files.map(path)]), refused(message));
-  await t.rejects(convert(['--from', 'django', input, path('mine')]), refused(/cannot be created \(EEXIST\)/));
+  await t.rejects(
+    convert(['--from', 'django', input, path('mine')]),
+    refused(/cannot be created \(EEXIST\)/),
+  );
   t.equal(readFileSync(path('mine'), 'utf8'), 'mine', 'a file is never replaced');
 
   await convert(['--from', 'django', input, path('out')], { RESERVED_USERNAMES: 'ada' });

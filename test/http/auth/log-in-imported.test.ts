@@ -162,7 +162,10 @@ test('a failed login does the same work, whosever the name is and whatever the o
     return { threads, scrypt: steps.filter((step) => step.includes('hash of')) };
   };
   const expected = { threads: 3, scrypt: ['verify a hash of 4/8/1'] };
-  t.match(target.log(), /"costs":\["scrypt 4\/8\/1","(bcrypt 4|argon2id 256\/1\/1|pbkdf2-sha256 1000|phpass 7)",/);
+  t.match(
+    target.log(),
+    /"costs":\["scrypt 4\/8\/1","(bcrypt 4|argon2id 256\/1\/1|pbkdf2-sha256 1000|phpass 7)",/,
+  );
   // The second one has four texts in some formats, and others in the rest.
   for (const password of ['wrong', ` it's "wrong" & pa\u0308ss\ufb01 `])
     for (const username of ['unknown-user', own.username, 'bcrypt', 'argon2', 'pbkdf2', 'wordpress', 'phpbb'])

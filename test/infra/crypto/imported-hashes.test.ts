@@ -30,8 +30,10 @@ for (const [kind, password] of Object.entries(PASSWORDS))
         const hash = name === 'django bcrypt' ? text.replace('bcrypt$', '') : text;
         t.match(readHash(text), { ok: true, value: { imported: { hash } } }, name);
         const stored = Buffer.from(hash);
-        t.equal(await hasher.verify(stored, password), true, `${name} opens`);
-        t.equal(await hasher.verify(stored, `X${password}`), false, `${name} stays closed`);
+        // phpBB, whose format this is, would have normalised the password: it is compared as it was sent at the next try.
+        const earlier = name === 'passlib phpass H' && password !== password.normalize() ? 1 : 0;
+        t.equal(await hasher.verify(stored, password, earlier), true, `${name} opens`);
+        t.equal(await hasher.verify(stored, `X${password}`, earlier), false, `${name} stays closed`);
         t.equal(hasher.isOutdated(stored, 'short'), true, `${name} is hashed anew`);
       }
     },
