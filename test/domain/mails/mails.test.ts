@@ -2,12 +2,12 @@ import { test } from 'tap';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
-import { USUAL_MAIL_KINDS } from '../../../src/domain/mail-kinds.ts';
+import { USUAL_MAIL_KINDS, type MailKind } from '../../../src/domain/mail-kinds.ts';
 import type { Guess } from '../../../src/domain/passwords/guessing-limits.ts';
 import { hashOneTimeToken } from '../../../src/domain/passwords/one-time-token.ts';
 import type { Caller } from '../../../src/domain/principal.ts';
 import { makeMails } from '../../../src/domain/mails/mails.ts';
-import type { TakenMail } from '../../../src/domain/mails/wanted-mail.ts';
+import type { TakenMail, UndeliverableAccount } from '../../../src/domain/mails/wanted-mail.ts';
 import { openLimits } from '../../support/open-limits.ts';
 import { aUser, NO_FACTOR } from '../../support/token.ts';
 
@@ -33,8 +33,14 @@ const aCaller = (type: 'access' | 'llt' = 'access', id = 7): Caller => ({
 /** Ada is the only account. @param wanted what the record says of her wish. */
 function aService(
   wanted = { isVerified: false, freeIn: 0 },
-  { proof = { isNew: true, isPending: true }, isAway = false } = {},
+  {
+    proof = { isNew: true, isPending: true },
+    isAway = false,
+    marked = [] as UndeliverableAccount[],
+    settled = 'password_reset' as MailKind | null,
+  } = {},
 ) {
+  const counted: string[] = [];
   const told: number[] = [];
   const events: AuditEvent[] = [];
   const limited: unknown[] = [];
@@ -65,9 +71,12 @@ function aService(
         ),
       settle: (id) => {
         asked.push(id);
-        return Promise.resolve('password_reset');
+        return Promise.resolve(settled);
       },
-      markUndeliverable: () => Promise.resolve([]),
+      markUndeliverable: (key) => {
+        asked.push(key);
+        return Promise.resolve(marked);
+      },
       verify: (tokenHash) =>
         Promise.resolve(hashOneTimeToken(TOKEN).equals(tokenHash) ? { user: aUser(), ...proof } : null),
     },
@@ -80,7 +89,7 @@ function aService(
       guesses.push(guess);
       return openLimits(events).limitGuess(guess, check);
     },
-    observe: { mail: () => undefined },
+    observe: { mail: (kind, outcome) => counted.push(`${kind} ${outcome}`) },
     randomBytes: (size) => Buffer.alloc(size, 1),
     audit: (event) => events.push(event),
     auditLimit: (key, event) => limited.push([key, event]),
@@ -88,6 +97,7 @@ function aService(
   return {
     ...mails,
     asked,
+    counted,
     events,
     guesses,
     limited,
@@ -142,7 +152,7 @@ test('while the fast store is down, no token is used up', async (t) => {
 });
 
 test('each mail has a token of its kind, and leaves an event', async (t) => {
-  const { take, settle, events, asked } = aService();
+  const { take, settle, events, asked, counted } = aService();
   const mails = await take({ limit: 2, kinds: USUAL_MAIL_KINDS }, MAILER, NO_REQUEST);
   const random = Buffer.alloc(32, 1).toString('base64url');
   t.strictSame(
@@ -157,4 +167,48 @@ test('each mail has a token of its kind, and leaves an event', async (t) => {
   t.equal((await take({ limit: 1, kinds: USUAL_MAIL_KINDS }, MAILER, NO_REQUEST)).length, 1);
   await settle(5);
   t.strictSame(asked, [5]);
+  t.strictSame(counted, [
+    'password_reset taken',
+    'email_verification taken',
+    'password_reset taken',
+    'password_reset settled',
+  ]);
+  const gone = aService(undefined, { settled: null });
+  await gone.settle(5);
+  t.strictSame(gone.counted, [], 'a repeat is not counted');
+});
+
+test('a reported address is news once, and its accounts are finished again and again', async (t) => {
+  const inForce: UndeliverableAccount = {
+    user: { ...aUser(), id: 7 },
+    isInForce: true,
+    isNews: true,
+    settled: ['password_reset', 'notice'],
+  };
+  const pending = { ...inForce, user: { ...aUser(), id: 8 }, isInForce: false, settled: [] };
+  const { reportUndeliverable, ...first } = aService(undefined, { marked: [inForce, pending] });
+  await reportUndeliverable(' ADA@example.com', MAILER, NO_REQUEST);
+  t.strictSame(first.asked, ['ada@example.com']);
+  t.strictSame(first.counted, ['password_reset undeliverable', 'notice undeliverable']);
+  const event = { event: 'email.undeliverable', serviceId: 'lkc_mailer' };
+  t.strictSame(first.events, [
+    { ...event, userId: 7, address: 'in_force' },
+    { ...event, userId: 8, address: 'pending' },
+  ]);
+  t.strictSame(first.told, [7], 'services see nothing of a pending address');
+  const repeat = aService(undefined, { marked: [{ ...inForce, isNews: false, settled: [] }] });
+  await repeat.reportUndeliverable('ada@example.com', MAILER, NO_REQUEST);
+  t.strictSame([repeat.events, repeat.counted, repeat.told], [[], [], [7]]);
+});
+
+test('a report of what is no address, or while the fast store is down, marks nothing', async (t) => {
+  const { reportUndeliverable, asked } = aService();
+  for (const text of ['ada', '@', 'a\u0000@example.com', 'x'.repeat(254)])
+    await reportUndeliverable(text, MAILER, NO_REQUEST);
+  for (const text of ['', 'x'.repeat(255), '\udfff'])
+    await t.rejects(reportUndeliverable(text, MAILER, NO_REQUEST), { code: 'validation_failed' });
+  const away = aService(undefined, { isAway: true });
+  const refused = away.reportUndeliverable('ada@example.com', MAILER, NO_REQUEST);
+  await t.rejects(refused, { code: 'unavailable' });
+  t.strictSame([...asked, ...away.asked], []);
 });
