@@ -7,6 +7,7 @@ import { anApp } from '../support/factors.ts';
 import { aMailer, letPass, verifyEmail, wantReset, type Mail } from '../support/mails.ts';
 import { refused } from '../support/problem.ts';
 import { redeem } from '../support/resets.ts';
+import { sql } from '../support/sql.ts';
 import '../support/watch-leaks.ts';
 
 const PASSWORD = 'difference engine';
@@ -33,7 +34,8 @@ test('nobody keeps an address that is not theirs', async (t) => {
     call(target, 'POST /api/user/email', { token, payload: { verification_token: proof } });
   const setUp = (token: string) =>
     call(target, 'POST /api/user/factors/totp', { token, payload: { current_password: PASSWORD } });
-  const addressOf = async (token: string) => (await call(target, 'GET /api/user/email', { token })).json<object>();
+  const addressOf = async (token: string) =>
+    (await call(target, 'GET /api/user/email', { token })).json<object>();
   /** Somebody with a mailbox of their own, which is proved. */
   const aUser = async () => {
     const account = anAccount();
@@ -98,13 +100,37 @@ test('nobody keeps an address that is not theirs', async (t) => {
     t.equal(mails, 3);
   });
 
+  await t.test('nor those that are deleted in between', async (t) => {
+    await letPass(databaseUrl, 2 * 3600);
+    const { email } = anAccount();
+    let mails = 0;
+    for (let i = 0; i < 5; i++) {
+      const { access_token: token, user } = await signUp(target);
+      await change(token, email);
+      mails += (await mailsTo(email)).length;
+      t.equal((await office(`DELETE /api/users/${user.id}`)).statusCode, 200);
+    }
+    t.equal(mails, 3);
+    const kept = await sql(databaseUrl, 'SELECT 1 FROM wanted_mails WHERE address_key = $1 OR address = $1', [
+      email,
+    ]);
+    t.strictSame(kept, [], 'although the address is erased');
+    const { access_token: token } = await signUp(target);
+    t.equal((await change(token, anAccount().email)).statusCode, 200, 'others are free');
+  });
+
   await t.test('an address that was proved stays its account’s after a thief has changed it', async (t) => {
     await letPass(databaseUrl, 2 * 3600);
     const { account, token } = await aUser();
     const thief = anAccount();
     t.equal((await change(token, thief.email)).statusCode, 200);
     t.equal((await proveNew(token, await tokenTo(thief.email, 'email_change'))).statusCode, 200);
-    refused(t, await call(target, 'POST /api/auth/signup', { payload: anAccount({ email: account.email }) }), 400, 'email_taken');
+    refused(
+      t,
+      await call(target, 'POST /api/auth/signup', { payload: anAccount({ email: account.email }) }),
+      400,
+      'email_taken',
+    );
     const other = await aUser();
     await change(other.token, account.email);
     refused(t, await proveNew(other.token, await tokenTo(account.email, 'email_change')), 400, 'email_taken');
