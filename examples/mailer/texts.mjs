@@ -65,7 +65,8 @@ export const LANGUAGES = {
       subject: 'A change to your account',
       text: (at) => `on ${at}, something that protects your account changed.`,
     },
-    alarm: 'If this was you, there is nothing to do. If it was not, set a new password, and log out everywhere.',
+    alarm:
+      'If this was you, there is nothing to do. If it was not, set a new password, and log out everywhere.',
   },
   de: {
     greeting: 'Guten Tag,',

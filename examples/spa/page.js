@@ -52,7 +52,9 @@ function show() {
   for (const form of document.forms) form.reset();
   // A logout in another tab refuses them too.
   if (session)
-    Promise.all([list(), address.read(), factors.list()]).catch((error) => (client.session ? tell(message, error) : null));
+    Promise.all([list(), address.read(), factors.list()]).catch((error) =>
+      client.session ? tell(message, error) : null,
+    );
 }
 
 async function list() {

@@ -20,7 +20,8 @@ http
     if (module) return send(response, new URL(module, CLIENT), JS);
     if (Object.hasOwn(MODULES, request.url)) return send(response, new URL(MODULES[request.url]), JS);
     // The links of the mails lead to the other two. Browsers send nothing of what is behind the #.
-    if (['/', '/verify', '/address'].includes(request.url)) return send(response, new URL('index.html', PAGE), 'text/html');
+    if (['/', '/verify', '/address'].includes(request.url))
+      return send(response, new URL('index.html', PAGE), 'text/html');
     response.writeHead(404).end();
   })
   .listen(Number(PORT), 'localhost', () => console.log(`http://localhost:${PORT}`));

@@ -38,7 +38,8 @@ test('a mailed token is good for one purpose and account, and once', async (t) =
   const { username, name, email } = anAccount();
   t.equal((await office('POST /api/users', { username, name, email, invite: true })).statusCode, 200);
   const mails = await mailer.take(100, MAIL_KINDS);
-  const isOthers = (mail: Mail) => mail.user.id === other.pair.user.id || mail.user.id === target.pair.user.id;
+  const isOthers = (mail: Mail) =>
+    mail.user.id === other.pair.user.id || mail.user.id === target.pair.user.id;
   const tokens = mails.filter((mail) => !isOthers(mail) && mail.kind !== 'notice');
   t.strictSame(tokens.map(({ kind }) => kind).sort(), Object.keys(GOOD).sort());
 
@@ -59,8 +60,7 @@ test('a mailed token is good for one purpose and account, and once', async (t) =
     'change by a refresh token': changeBy({ token: owner.pair.refresh_token }),
     'change by itself': (token) => changeBy({ token })(token),
     'change by its account': changeBy({ token: owner.pair.access_token }),
-    login: (token) =>
-      call(target, 'POST /api/auth', { payload: { username: email, password: token } }),
+    login: (token) => call(target, 'POST /api/auth', { payload: { username: email, password: token } }),
     'second step': (token) =>
       call(target, 'POST /api/auth/second-factor', { payload: { login_token: token, code: '000000' } }),
     refresh: (token) => call(target, 'GET /api/auth/refresh', { token }),

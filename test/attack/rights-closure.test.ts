@@ -87,7 +87,13 @@ async function effectsOf(world: World, right: Right | null, covered: readonly st
     victims = await theVictims(target, operator);
   }
   victims = await theVictims(target, operator);
-  await attackAsUser(world, victims, aKnowledge(victims), new Set(admitted.map(([each]) => each)), credentials);
+  await attackAsUser(
+    world,
+    victims,
+    aKnowledge(victims),
+    new Set(admitted.map(([each]) => each)),
+    credentials,
+  );
   for (const effect of victims.effects) effects.add(effect);
   return reached();
 }
@@ -168,8 +174,7 @@ async function attackAsUser(
       // The one before may have ended it.
       if ((await verify(world.target, token)).statusCode !== 200)
         token = await ownSession(world, victims, known);
-      for (const each of requestsOf(operation, known, bearer(token)))
-        await send(world, victims, known, each);
+      for (const each of requestsOf(operation, known, bearer(token))) await send(world, victims, known, each);
     }
     await lookUp(world.target);
     await readMails(world, known);
