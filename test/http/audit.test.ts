@@ -22,9 +22,9 @@ import {
 } from '../support/client.ts';
 import { firstStep, secondStep } from '../support/factors.ts';
 import { logLines } from '../support/log-lines.ts';
-import { aMailer, verifyEmail, type Mail } from '../support/mails.ts';
+import { aMailer, changeEmail, verifyEmail, type Mail } from '../support/mails.ts';
 import { confirmApp, FACTOR_PASSWORD, setUpApp } from '../support/own-factors.ts';
-import { aReset, redeem } from '../support/resets.ts';
+import { aMailedReset, aReset, redeem } from '../support/resets.ts';
 import { aRegisteredService, introspect, revoke } from '../support/registered-service.ts';
 import { disableUser } from '../support/sql.ts';
 import { aStoredSession } from '../support/tokens.ts';
@@ -385,6 +385,45 @@ test('a mail that is taken names the mailer, and its redemption the caller', asy
   ]);
   t.notMatch(JSON.stringify(target.audit()), proof);
   t.notMatch(JSON.stringify(target.audit()), email);
+});
+
+test('an address that is asked for, proved and withdrawn names the session, and never an address', async (t) => {
+  const target = await aTarget(t, { EMAIL_VERIFICATION: 'true' });
+  const account = anAccount();
+  const { user, access_token: token } = await signUp(target, account);
+  const mailer = await aMailer(target);
+  const [subject, by] = [{ user_id: user.id }, claimsOf(token).sid];
+  const next = `next.${account.email}`;
+  const wish = (email: string) => {
+    const payload = { email, current_password: 'difference engine' };
+    return call(target, 'PATCH /api/user', { token, payload, headers: HEADERS });
+  };
+  const asked = await trailOf(t, target, () => wish(next));
+  t.match(asked, [
+    { event: 'email.change_requested', outcome: 'success', subject, details: { by }, ...SOURCE },
+  ]);
+  t.equal(asked.length, 1);
+  const [mail] = await mailer.take(1, ['email_change']);
+  const lines = await trailOf(t, target, async () => {
+    for (const proof of ['lkv_guess', mail?.token, mail?.token])
+      await changeEmail(target, token, proof ?? '', HEADERS);
+  });
+  t.match(lines, [
+    { event: 'email.verification_failed', outcome: 'refused', subject, details: { by }, ...SOURCE },
+    { event: 'email.changed', outcome: 'success', subject, details: { by }, ...SOURCE },
+  ]);
+  t.equal(lines.length, 2, 'a repeat leaves none');
+  await wish(account.email);
+  const withdrawn = await trailOf(t, target, () => wish(next));
+  t.match(withdrawn, [{ event: 'user.changed', subject, details: { by, fields: 'email' } }]);
+  const other = await signUp(target);
+  const reset = await aMailedReset(target.databaseUrl, other.user.id);
+  t.match(await trailOf(t, target, () => redeem(target, reset, undefined, HEADERS)), [
+    { event: 'password.reset', subject: { user_id: other.user.id } },
+    { event: 'email.verified', subject: { user_id: other.user.id }, ...SOURCE },
+  ]);
+  for (const text of [next, account.email, mail?.token ?? ''])
+    t.notOk(JSON.stringify(target.audit()).includes(text));
 });
 
 test('a repeated logout is one event', async (t) => {

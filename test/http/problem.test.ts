@@ -34,7 +34,8 @@ test('some request produces each code, with its status, title and detail', async
   await askOverSocket(target, note);
   for (const env of [{ LLT_ENABLED: 'false' }, { LLT_LOGIN_MAX_AGE: '60' }])
     await askForLongLived(await buildTestApp(t, { env }), note);
-  await askForFactor(await buildTestApp(t, { override: withoutFactorKeys }), note);
+  for (const options of [{ override: withoutFactorKeys }, { env: { EMAIL_VERIFICATION: 'true' } }])
+    await askForFactor(await buildTestApp(t, options), note);
   const others = {
     internal_error: { override: breakProfile },
     signup_disabled: { env: { SIGNUP_ENABLED: 'false' } },
@@ -150,7 +151,7 @@ const withoutFactorKeys: Override = (options) => ({
   },
 });
 
-/** An account without a factor. */
+/** An account without a factor, and without a verified address. */
 async function askForFactor(target: TestApp, note: (body: string) => void): Promise<void> {
   const { access_token: token } = await signUp(target);
   for (const path of ['totp', 'recovery-codes'])
