@@ -147,11 +147,7 @@ test('nobody learns from a reset request whether there is an account', async (t)
   });
 
   await t.test(
-<<<<<<< HEAD
-    'no reader of the feed sees a request or a mail, and of a proof only that the user changed',
-=======
     'no reader of the feed sees a request or a mail, and of a proof only that it changed the user',
->>>>>>> w63-mailer
     async (t) => {
       target.composition.start();
       const feed = aFeedClient(t, {
@@ -175,10 +171,7 @@ test('nobody learns from a reset request whether there is an account', async (t)
       await call(target, 'DELETE /api/auth', { token });
       await until(() => ofUser().includes('revoked'));
       t.strictSame(ofUser(), ['user_created', 'user_changed', 'revoked']);
-<<<<<<< HEAD
-=======
       t.notOk(JSON.stringify(feed.events).includes('@'));
->>>>>>> w63-mailer
     },
   );
 });
