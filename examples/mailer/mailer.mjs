@@ -32,8 +32,11 @@ const PAGES = {
 /** Latchkey leaves every other kind to another mailer, so an older mailer never meets one without a text. */
 const KINDS = [...Object.keys(PAGES), 'notice'];
 
-/** Exit codes of a command (sysexits.h) that say that no mail will ever arrive: no such user, and no such host. */
-const NEVER = new Set([67, 68]);
+/**
+ * The exit code (sysexits.h) by which a command says that no mail will ever arrive: no such user. Not 68, no such host: msmtp
+ * ends with it if it cannot look its own server up, so an outage of DNS would make every address undeliverable.
+ */
+const NO_USER = 67;
 
 class Undeliverable extends Error {}
 
@@ -132,7 +135,7 @@ async function handOver(message) {
     command.on('error', reject);
     command.on('exit', (code, signal) => {
       if (code === 0) return resolve();
-      const Failure = NEVER.has(code) ? Undeliverable : Error;
+      const Failure = code === NO_USER ? Undeliverable : Error;
       reject(new Failure(`MAIL_COMMAND ended with ${code ?? signal}`));
     });
   });

@@ -7,6 +7,7 @@ import { anApp } from '../support/factors.ts';
 import { aMailer, letPass, verifyEmail, wantReset, type Mail } from '../support/mails.ts';
 import { refused } from '../support/problem.ts';
 import { redeem } from '../support/resets.ts';
+import { sql } from '../support/sql.ts';
 import '../support/watch-leaks.ts';
 
 const PASSWORD = 'difference engine';
@@ -97,6 +98,25 @@ test('nobody keeps an address that is not theirs', async (t) => {
       mails += (await mailsTo(email)).length;
     }
     t.equal(mails, 3);
+  });
+
+  await t.test('nor those that are deleted in between', async (t) => {
+    await letPass(databaseUrl, 2 * 3600);
+    const { email } = anAccount();
+    let mails = 0;
+    for (let i = 0; i < 5; i++) {
+      const { access_token: token, user } = await signUp(target);
+      await change(token, email);
+      mails += (await mailsTo(email)).length;
+      t.equal((await office(`DELETE /api/users/${user.id}`)).statusCode, 200);
+    }
+    t.equal(mails, 3);
+    const kept = await sql(databaseUrl, 'SELECT 1 FROM wanted_mails WHERE address_key = $1 OR address = $1', [
+      email,
+    ]);
+    t.strictSame(kept, [], 'although the address is erased');
+    const { access_token: token } = await signUp(target);
+    t.equal((await change(token, anAccount().email)).statusCode, 200, 'others are free');
   });
 
   await t.test('an address that was proved stays its account’s after a thief has changed it', async (t) => {

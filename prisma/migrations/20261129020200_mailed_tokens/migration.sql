@@ -86,9 +86,13 @@ BEGIN
         OR (kind = 'email_verification' AND (is_moved OR is_judged))
         OR (kind = 'email_change' AND has_new_pending)
         OR (kind = 'invitation' AND has_new_password));
-    -- They hold addresses.
+    -- They hold addresses. What went to one still counts for its limit, or whoever deletes an account could ask again with
+    -- the next: by 16 bits of a hash, which it has in common with many.
     IF OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL THEN
-        DELETE FROM wanted_mails WHERE user_id = NEW.id;
+        DELETE FROM wanted_mails WHERE user_id = NEW.id AND (kind <> 'email_change' OR address_key IS NULL);
+        UPDATE wanted_mails SET settled_at = coalesce(settled_at, clock_timestamp()), address = NULL,
+            address_key = 'erased ' || (hashtext(address_key) & 65535)
+        WHERE user_id = NEW.id;
     END IF;
     RETURN NULL;
 END $$;

@@ -17,7 +17,7 @@ const schema = operation({
   operationId: 'resetPassword',
   summary: 'Set a new password with a reset token.',
   description:
-    'Ends every session and long-lived token of the user, who then logs in with the new password. The reset token comes from a [mail](#/Accounts/requestPasswordReset), an operator (`latchkey user reset`) or a registered service. It is good once, for `PASSWORD_RESET_TTL` (30 minutes), until another of its kind, mailed or not, replaces it, the password or the e-mail address changes, or the account is disabled. A refused password does not use it up, and a disabled account stays disabled. Resets are limited as logins are. After a 503 or a lost answer, first try to log in with the new password, because the token may have been used.',
+    'Ends every session and long-lived token of the user, who then logs in with the new password. The reset token comes from a [mail](#/Accounts/requestPasswordReset), an operator (`latchkey user reset`) or a registered service. It is good once, for `PASSWORD_RESET_TTL` (30 minutes), until the password or the e-mail address changes, or the account is disabled. One that an operator or a service makes replaces the earlier one of these; of those that were mailed, the newest 8 are good. A refused password does not use it up, and a disabled account stays disabled. Resets are limited as logins are. After a 503 or a lost answer, first try to log in with the new password, because the token may have been used.',
   tags: ['Accounts'],
   security: [],
   refuses: ['password_refused', 'invalid_reset_token', 'rate_limited', 'overloaded', 'unavailable'],

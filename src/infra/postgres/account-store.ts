@@ -268,7 +268,6 @@ export function makeAccountStore(
           const { ended, before } = await endTokens(tx, Number(id), endsAll(at));
           await reserveNames(tx, hashes(names), grace, null);
           await tx.$executeRaw`DELETE FROM known_devices WHERE user_id = ${id}`;
-          await tx.$executeRaw`DELETE FROM wanted_mails WHERE user_id = ${id}`;
           // The order of locks: caller-lock.ts.
           await tx.$executeRaw`
             WITH locked AS MATERIALIZED (SELECT id FROM tokens WHERE user_id = ${id} ORDER BY id FOR NO KEY UPDATE)

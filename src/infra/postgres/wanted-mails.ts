@@ -15,6 +15,7 @@ import type {
 } from '../../domain/mails/wanted-mail.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import type { AccountTransaction } from './account-transaction.ts';
+import { WAITING as UNKEYED } from './address-keys.ts';
 import { lockCaller } from './caller-lock.ts';
 import type { Postgres } from './client.ts';
 import { IS_STANDBY, mapDatabaseErrors, onPrimary, refuseStandby } from './errors.ts';
@@ -106,6 +107,9 @@ async function lockAddress(tx: Prisma.TransactionClient, key: string): Promise<v
   await tx.$executeRaw`SELECT pg_advisory_xact_lock(${ADDRESS_CLASS}::int, hashtext(${key}))`;
 }
 
+/** What the trigger leaves of the address when its account is deleted. */
+const erasedKey = (key: string) => Prisma.sql`'erased ' || (hashtext(${key}) & 65535)`;
+
 /** An arbitrary class of advisory locks, which no others use. */
 const ADDRESS_CLASS = 411_720;
 
@@ -131,7 +135,11 @@ export async function wantMail(
   if (key !== null)
     freeIn = Math.max(
       freeIn,
-      await timeUntilFree(tx, Prisma.sql`address_key = ${key} AND kind = ${kind}`, window),
+      await timeUntilFree(
+        tx,
+        Prisma.sql`address_key IN (${key}, ${erasedKey(key)}) AND kind = ${kind}`,
+        window,
+      ),
     );
   const isProof: boolean = kind === 'email_verification' || kind === 'email_change';
   await tx.$executeRaw`
@@ -166,7 +174,7 @@ export async function wantNotice(
 ): Promise<void> {
   await tx.$executeRaw`
     INSERT INTO wanted_mails (user_id, kind, event, address, address_key, wanted_at)
-    SELECT id, 'notice', ${event}, ${GIVEN_ADDRESS}, coalesce(email_key, email), ${NOW} FROM users
+    SELECT id, 'notice', ${event}, ${GIVEN_ADDRESS}, nullif(coalesce(email_key, email), ${UNKEYED}), ${NOW} FROM users
     WHERE id = ${userId} AND email_verified_at IS NOT NULL AND undeliverable_at IS NULL AND disabled_at IS NULL
       AND (
         SELECT count(*) FROM wanted_mails

@@ -5,6 +5,7 @@ import { anAccount, call, signUp } from '../../support/client.ts';
 import { valueOf } from '../../support/exposition.ts';
 import { aMailer, letPass, verifyEmail, wantReset } from '../../support/mails.ts';
 import { refused } from '../../support/problem.ts';
+import { sql } from '../../support/sql.ts';
 import { onAStore } from '../../support/stores.ts';
 
 const PASSWORD = 'difference engine';
@@ -140,6 +141,16 @@ onAStore('addresses that cannot be reached', async (t, env) => {
       t.strictSame(await seen(), { deliverable: true, pending: null, services: true });
     },
   );
+
+  await t.test('a notice to an address whose key a replica of 1.0.0 has not written', async (t) => {
+    const { token, id } = await anOwner();
+    const email = `jö${Date.now()}@example.com`;
+    await sql(databaseUrl, 'UPDATE users SET email = $1, email_verified_at = now() WHERE id = $2', [email, id]);
+    const passwords = { current_password: PASSWORD, new_password: 'an analytical engine' };
+    t.equal((await call(target, 'POST /api/user/password', { token, payload: passwords })).statusCode, 200);
+    await report(t, email);
+    t.strictSame(await kinds(), []);
+  });
 
   await t.test('services hear of it, and the mails are counted', async (t) => {
     const counted = async (outcome: string) =>
