@@ -213,6 +213,7 @@ export const LAYERS = [
       '^src/runtime/',
       DOMAIN,
       NODE,
+      builtins('v8'),
     ],
     mayAsType: [GENERATED],
   },

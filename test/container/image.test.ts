@@ -63,7 +63,11 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
       'org.opencontainers.image.version': version,
       'org.opencontainers.image.revision': /^[0-9a-f]{40}$/,
     });
-    t.match(facts.Config, { User: '1000:1000', Cmd: ['node', '--max-semi-space-size=32', 'dist/src/server.js'], StopSignal: 'SIGTERM' });
+    t.match(facts.Config, {
+      User: '1000:1000',
+      Cmd: ['node', '--max-semi-space-size=32', 'dist/src/server.js'],
+      StopSignal: 'SIGTERM',
+    });
     t.equal(facts.Healthcheck.Test[0], 'CMD', 'not CMD-SHELL');
     t.end();
   });

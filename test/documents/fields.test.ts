@@ -8,12 +8,17 @@ function tableBelow(path: string, heading: string): string[][] {
   const lines = section.split('\n');
   const first = lines.findIndex((line) => line.startsWith('|'));
   const rows = lines.slice(first + 2);
-  return rows.slice(0, rows.findIndex((line) => !line.startsWith('|'))).map((line) =>
-    line
-      .split('|')
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
-  );
+  return rows
+    .slice(
+      0,
+      rows.findIndex((line) => !line.startsWith('|')),
+    )
+    .map((line) =>
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    );
 }
 
 const namesOf = (use: FieldUse) => fieldsOf(use).map((field) => ACCOUNT_FIELDS[field].json as string);

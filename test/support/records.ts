@@ -35,7 +35,10 @@ export async function testRecords(t: Test) {
     aSession: (state: SessionState = initialState(1_000_000, 'client')) => {
       const { username, name, email } = anAccount();
       const session = { name: 'a device', createdAt: Date.now(), state };
-      return users.addWithSession({ username, name, email, passwordHash: new Uint8Array(96), locale: null }, session);
+      return users.addWithSession(
+        { username, name, email, passwordHash: new Uint8Array(96), locale: null },
+        session,
+      );
     },
 
     stateOf: async (tokenId: number): Promise<SessionState | undefined> =>

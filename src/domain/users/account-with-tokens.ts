@@ -37,7 +37,11 @@ export function makeAccountWithTokens({ tokens, tokenStates, lifetimes, clock }:
   return async function accountWithTokens({
     user,
     tokenId,
-  }: Pick<Principal, 'user' | 'tokenId'>): Promise<{ user: User; locale: string | null; tokens: TokenSummary[] }> {
+  }: Pick<Principal, 'user' | 'tokenId'>): Promise<{
+    user: User;
+    locale: string | null;
+    tokens: TokenSummary[];
+  }> {
     const { records, locale } = await tokens.listWithLocale(user.id, usedSince(clock.now(), lifetimes));
     const uses = await tokenStates.lastUses(
       user.id,

@@ -101,7 +101,6 @@ function fromJson(text: string): Record<string, unknown> | null {
   }
 }
 
-
 /** Behind the problem of a username: whoever cannot have the one of the other system logs in by address. */
 export const MAY_BE_LEFT_OUT = ', but may be left out';
 

@@ -31,14 +31,10 @@ const NO_MAIL: Record<InvitationObstacle, string> = {
 
 /** The invitation of an account's user, for registered services. */
 export const invitationRoute: FastifyPluginCallbackTypebox<InvitationRoute> = (app, { mails }, done) => {
-  app.post(
-    '/api/users/:id/invitation',
-    { schema, ...app.auth.service('users.write') },
-    async (request) => {
-      refuseBody(request.body);
-      const obstacle = await mails.invite(accountId(request.params), serviceOf(request), request);
-      return { msg: obstacle === null ? 'a mail is on its way' : NO_MAIL[obstacle] };
-    },
-  );
+  app.post('/api/users/:id/invitation', { schema, ...app.auth.service('users.write') }, async (request) => {
+    refuseBody(request.body);
+    const obstacle = await mails.invite(accountId(request.params), serviceOf(request), request);
+    return { msg: obstacle === null ? 'a mail is on its way' : NO_MAIL[obstacle] };
+  });
   done();
 };

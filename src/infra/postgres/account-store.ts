@@ -207,14 +207,15 @@ export function makeAccountStore(
         () =>
           prisma.$transaction(async (tx) => {
             await requireFree(tx, names, reserved);
+            const [{ now }] = await tx.$queryRaw<[{ now: Date }]>`SELECT now()`;
             const data = {
               username,
               skeleton: skeletonOf(username),
               ...account,
               ...storedAddress(account.email),
               passwordHash: new Uint8Array(passwordHash),
-              disabledAt: disabled === true ? new Date() : null,
-              emailVerifiedAt: emailVerified === true ? new Date() : null,
+              disabledAt: disabled === true ? now : null,
+              emailVerifiedAt: emailVerified === true ? now : null,
             };
             const added = await tx.user.create({ data });
             await requireStillFree(tx, added.id, names, reserved);

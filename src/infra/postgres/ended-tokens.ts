@@ -93,11 +93,10 @@ export interface OpenAccount {
 }
 
 /** @returns one for each user, in their order. */
-export async function openAccountsOf(
-  run: RunPrepared,
-  userIds: readonly number[],
-): Promise<OpenAccount[]> {
-  const accounts = new Map<number, OpenAccount>(userIds.map((userId) => [userId, { open: [], locale: null }]));
+export async function openAccountsOf(run: RunPrepared, userIds: readonly number[]): Promise<OpenAccount[]> {
+  const accounts = new Map<number, OpenAccount>(
+    userIds.map((userId) => [userId, { open: [], locale: null }]),
+  );
   for (const row of refuseStandby(await run<ListedRow>(OPEN, [userIds]))) {
     const account = accounts.get(Number(row.owner));
     if (!account) continue;

@@ -13,7 +13,13 @@ const SHOP = {
 };
 
 /** Ada, with id 7, is the only account. */
-function aService({ obstacle = null, freeIn = 0 }: { obstacle?: InvitationObstacle | null; freeIn?: number }) {
+function aService({
+  obstacle = null,
+  freeIn = 0,
+}: {
+  obstacle?: InvitationObstacle | null;
+  freeIn?: number;
+}) {
   const events: AuditEvent[] = [];
   const limited: unknown[] = [];
   const none = () => Promise.reject(new Error('nobody asks'));

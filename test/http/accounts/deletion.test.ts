@@ -128,8 +128,7 @@ onAStoreWithEachLasting('deleting an account', async (t, env, { kind, createLong
           pending: 'boolean',
         },
       );
-      const TABLES =
-        'known_devices password_resets mailed_tokens wanted_mails factors recovery_codes';
+      const TABLES = 'known_devices password_resets mailed_tokens wanted_mails factors recovery_codes';
       for (const table of TABLES.split(' '))
         t.strictSame(await sql(databaseUrl, `SELECT 1 FROM ${table} WHERE user_id = $1`, [id]), [], table);
       t.strictSame(

@@ -88,7 +88,10 @@ onAStore('invitations', async (t, env) => {
     t.equal(mails.length, 1, 'one that waits stands for both');
     t.equal(mails[0]?.locale, 'de');
     const invited = { event: 'user.invited_by_client', subject: { user_id: id } };
-    t.match(target.audit().findLast(({ event }) => event === invited.event), invited);
+    t.match(
+      target.audit().findLast(({ event }) => event === invited.event),
+      invited,
+    );
 
     t.equal((await redeem(target, mails[0]?.token ?? '', PASSWORD)).statusCode, 200);
     const { statusCode, body } = await invite(id);

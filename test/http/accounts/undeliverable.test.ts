@@ -145,7 +145,10 @@ onAStore('addresses that cannot be reached', async (t, env) => {
   await t.test('a notice to an address whose key a replica of 1.0.0 has not written', async (t) => {
     const { token, id } = await anOwner();
     const email = `jö${Date.now()}@example.com`;
-    await sql(databaseUrl, 'UPDATE users SET email = $1, email_verified_at = now() WHERE id = $2', [email, id]);
+    await sql(databaseUrl, 'UPDATE users SET email = $1, email_verified_at = now() WHERE id = $2', [
+      email,
+      id,
+    ]);
     const passwords = { current_password: PASSWORD, new_password: 'an analytical engine' };
     t.equal((await call(target, 'POST /api/user/password', { token, payload: passwords })).statusCode, 200);
     await report(t, email);
