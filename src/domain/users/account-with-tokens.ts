@@ -34,10 +34,7 @@ export interface TokenSummary {
  * @throws AuthError `unavailable`
  */
 export function makeAccountWithTokens({ tokens, tokenStates, lifetimes, clock }: AccountWithTokensPorts) {
-  return async function accountWithTokens({
-    user,
-    tokenId,
-  }: Pick<Principal, 'user' | 'tokenId'>): Promise<{
+  return async function accountWithTokens({ user, tokenId }: Pick<Principal, 'user' | 'tokenId'>): Promise<{
     user: User;
     locale: string | null;
     tokens: TokenSummary[];
