@@ -158,7 +158,11 @@ function deedsBetween(before: Stored | undefined, after: Stored | undefined): De
       // Much withdraws the address that a user has asked for. Only another one there is a change.
       !(name.startsWith('pending_') && after.row[name] === null),
   );
-  const changed = columns.map((name) => (name in COLUMNS ? COLUMNS[name] : 'change'));
+  const changed = columns.map((name) => {
+    // To take the mark away is less.
+    if (name === 'email_verified_at' && after.row[name] === null) return 'change';
+    return name in COLUMNS ? COLUMNS[name] : 'change';
+  });
   return [
     ...changed.filter((deed) => deed !== null && deed !== undefined),
     ...(isGone('live') ? (['end_tokens'] as const) : []),
