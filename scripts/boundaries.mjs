@@ -159,7 +159,7 @@ export const LAYERS = [
     name: 'runtime',
     files: '^src/runtime/',
     may: [
-      builtins('fs', 'os'),
+      builtins('fs', 'os', 'v8'),
       packages('pino'),
       '^src/domain/(errors|standing)\\.ts$',
       '^src/infra/postgres/(cause|schema-version|settings-error)\\.ts$',

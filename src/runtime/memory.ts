@@ -1,4 +1,5 @@
 import os from 'node:os';
+import { getHeapStatistics } from 'node:v8';
 
 /** The container's memory limit, or the machine's memory; bytes. */
 export function availableMemory(): number {
@@ -10,4 +11,9 @@ export function containerMemory(): number {
   const limit = process.constrainedMemory();
   // Without a limit, some kernels report one that exceeds any machine.
   return limit < os.totalmem() ? limit : 0;
+}
+
+/** What the objects and texts of this process may take, in bytes: V8 ends a process that needs more. */
+export function heapLimit(): number {
+  return getHeapStatistics().heap_size_limit;
 }

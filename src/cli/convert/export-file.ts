@@ -1,6 +1,6 @@
 import { constants, isUtf8 } from 'node:buffer';
 import type { FileHandle } from 'node:fs/promises';
-import { getHeapStatistics } from 'node:v8';
+import { heapLimit } from '../../runtime/memory.ts';
 import { CommandError } from '../command.ts';
 import { chunksOf } from '../input-file.ts';
 import { isBlank, readLines, type Line } from '../lines.ts';
@@ -174,7 +174,7 @@ async function readDocument(file: FileHandle, name: string, form: ListForm): Pro
   if (size > LONGEST_DOCUMENT)
     throw new CommandError(`${name} is larger than 512 MiB and has no line for each account: ${form.split}`);
   const needed = HEAP_FACTOR * size;
-  if (needed > getHeapStatistics().heap_size_limit)
+  if (needed > heapLimit())
     throw new CommandError(
       `${name} has no line for each account, and may need more memory than Node takes here: set ` +
         `NODE_OPTIONS=--max-old-space-size=${Math.ceil(needed / MIB)}, or ${form.split}`,

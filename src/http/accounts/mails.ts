@@ -122,6 +122,7 @@ const undeliverableSchema = operation({
       description: 'The address, in any spelling',
       shown: { minLength: 1, maxLength: 254 },
       examples: ['ada@example.com'],
+      writeOnly: true,
     }),
   }),
   response: { 200: MessageSchema },
