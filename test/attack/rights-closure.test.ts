@@ -168,7 +168,7 @@ async function attackAsUser(
   /** Each request once: nothing but the values changes what they do to this user's account. */
   const sendAsUser = async (operations: Attacked[]) => {
     for (const operation of operations)
-      for (const each of requestsOf(operation, known, bearer(token))) {
+      for (const each of requestsOf(operation, known, bearer(token), { isThorough: true })) {
         const request = JSON.stringify(each);
         if (!sent.has(request)) await send(world, victims, known, each);
         sent.add(request);
@@ -176,7 +176,7 @@ async function attackAsUser(
   };
   await inRounds(victims, known, async () => {
     for (const operation of ofService)
-      for (const each of requestsOf(operation, known, credentials))
+      for (const each of requestsOf(operation, known, credentials, { isThorough: true }))
         if (!each.body?.includes('"disabled":true')) await send(world, victims, known, each);
     for (const operation of PUBLIC)
       for (const each of requestsOf(operation, known)) await send(world, victims, known, each);
@@ -283,8 +283,14 @@ function kindOfName(property: string): string {
  * The operation's requests with each path, query and set of properties that the reference allows. Each property takes all
  * values that are known, or that the reference names, while the others keep one, so that requests add up and do not
  * multiply.
+ * @param isThorough also with all properties but one, for a request that is not followed by a whole attack.
  */
-function requestsOf(operation: Attacked, known: Known, credentials: Record<string, string> = {}): Request[] {
+function requestsOf(
+  operation: Attacked,
+  known: Known,
+  credentials: Record<string, string> = {},
+  { isThorough = false } = {},
+): Request[] {
   const { method, template, body, choices, required, query } = operation;
   const valuesOf = (name: string) => [...(known.get(kindOfName(name)) ?? choices[name] ?? query[name] ?? [])];
   const paths = template.includes('{id}')
@@ -299,7 +305,8 @@ function requestsOf(operation: Attacked, known: Known, credentials: Record<strin
   if (body === null) return paths.map((path) => ({ method, path, headers }));
 
   const others = Object.keys(choices).filter((name) => !required.includes(name));
-  const sets = [[], ...others.flatMap((name) => [[name], others.filter((each) => each !== name)]), others];
+  const allButOne = others.map((name) => others.filter((each) => each !== name));
+  const sets = [[], ...others.map((name) => [name]), ...(isThorough ? allButOne : []), others];
   const bodies = new Set<string>();
   for (const names of sets.map((set) => [...required, ...set]))
     // With all switches on, and with all off.
