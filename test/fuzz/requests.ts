@@ -96,6 +96,10 @@ type Body = Partial<Account> & {
   recovery_code?: string;
   device?: string;
   limit?: number;
+  locale?: string | null;
+  disabled?: boolean;
+  email_verified?: boolean;
+  invite?: boolean;
 };
 
 interface Effect {
@@ -252,8 +256,15 @@ function bodyOf(dice: Dice, operation: Operation, world: World, session: Session
   if (operation.operationId === 'createLongLivedToken') return { device: 'Kitchen tablet' };
   if (operation.operationId === 'createLimitedToken')
     return { name: 'Orders report', scopes: ['orders:read', dice.word(12)] } as object;
-  if (operation.operationId === 'createUser') return account;
-  if (['changeProfile', 'changeUser'].includes(operation.operationId)) return { name: account.name };
+  const locale = dice.pick(['de', 'pt-br', 'ZH-hant-tw', 'sr-Latn-RS-x-abcdefgh-abcdefgh-abcd']);
+  if (operation.operationId === 'createUser') {
+    const { password, ...invited } = account;
+    const flags = { disabled: dice.chance(0.5), email_verified: dice.chance(0.5) };
+    return dice.chance(0.5) ? { ...invited, password, locale, ...flags } : { ...invited, invite: true };
+  }
+  if (['changeProfile', 'changeUser'].includes(operation.operationId))
+    return dice.chance(0.5) ? { name: account.name } : { locale: dice.pick([locale, null]) };
+  if (operation.operationId === 'reportUndeliverable') return { email: account.email };
   if (operation.operationId === 'changePassword')
     return { current_password: session?.account.password, new_password: account.password } as Body;
   if (['setUpTotp', 'replaceRecoveryCodes', 'removeFactor'].includes(operation.operationId))
