@@ -16,7 +16,8 @@
 local FIELDS = '^(%d+)%z([^%z]*)%z([^%z]*)%z(%d+)%z([123])%z([^%z]*)$'
 
 for i, key in ipairs(KEYS) do
-  local stored = redis.call('HMGET', key, 'version', 'username', 'name', 'created', 'disabled', 'roles')
+  local stored = redis.call('HMGET', key, 'version', 'username', 'name', 'created', 'disabled', 'roles',
+    'verified')
   local version, username, name, created, disabled, roles = string.match(ARGV[i + 1], FIELDS)
   if tonumber(stored[1] or 0) <= tonumber(version) then
     if not stored[2] then
@@ -28,8 +29,11 @@ for i, key in ipairs(KEYS) do
       redis.call('EXPIRE', key, ARGV[1])
       redis.call('HSET', key, 'username', username, 'name', name, 'created', created, 'disabled', disabled, 'roles',
         roles, 'version', version)
-      redis.call('HDEL', key, 'verified')
-      if disabled == '3' then redis.call('HSET', key, 'verified', version) end
+      if disabled == '3' then
+        redis.call('HSET', key, 'verified', version)
+      elseif stored[7] then
+        redis.call('HSET', key, 'verified', '')
+      end
     end
   end
 end

@@ -20,14 +20,17 @@ local time = redis.call('TIME')
 if time[1] * 1000000 + time[2] - tonumber(ARGV[1]) > MAX_AGE then return 0 end
 
 if redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
-local stored = redis.call('HMGET', KEYS[2], 'since', 'version')
+local stored = redis.call('HMGET', KEYS[2], 'since', 'version', 'verified')
 if tonumber(stored[1]) > tonumber(ARGV[1]) then return 0 end
 
 if tonumber(ARGV[15]) >= tonumber(stored[2] or 0) then
   redis.call('HSET', KEYS[2], 'username', ARGV[10], 'name', ARGV[11], 'created', ARGV[12], 'disabled', ARGV[13])
   redis.call('HSET', KEYS[2], 'roles', ARGV[14], 'version', ARGV[15])
-  redis.call('HDEL', KEYS[2], 'verified')
-  if ARGV[13] == '3' then redis.call('HSET', KEYS[2], 'verified', ARGV[15]) end
+  if ARGV[13] == '3' then
+    redis.call('HSET', KEYS[2], 'verified', ARGV[15])
+  elseif stored[3] then
+    redis.call('HSET', KEYS[2], 'verified', '')
+  end
 end
 redis.call('EXPIRE', KEYS[2], ARGV[2])
 
