@@ -4,9 +4,9 @@
   At a check no field of its own says so, because each field that is asked for costs something. `disabled` does: '1' for
   a disabled user, '2' for another one, '3' for one whose address is verified. 1.0.0 takes all but '1' for an enabled
   user, and writes '0', since it does not know whether the address is verified. Then `verified` decides, which 1.0.0
-  leaves as it is. It holds the version as of which the address is verified, and is absent if it never was, or empty: HDEL
-  is no command that Redis's ACL allows to earlier releases (docs/operating.md). A trigger gives
-  each change of that a new version, so 1.0.0 cannot keep up an address that is verified no longer.
+  leaves as it is. It holds the version as of which the address is verified. If it is not, the field is absent, or empty,
+  because the ACL of docs/operating.md allows no HDEL. A trigger gives each change of that a new version, so 1.0.0 cannot
+  keep up an address that is verified no longer.
 
   Input:
     userKey    the user
