@@ -423,6 +423,13 @@ test('an address that is asked for, proved and withdrawn names the session, and 
     { event: 'password.reset', subject: { user_id: other.user.id } },
     { event: 'email.verified', subject: { user_id: other.user.id }, ...SOURCE },
   ]);
+  const reported = await trailOf(t, target, async () => {
+    for (let i = 0; i < 2; i++) await mailer.undeliverable(next);
+  });
+  t.match(reported, [
+    { event: 'email.undeliverable', actor: { type: 'service' }, subject, details: { address: 'in_force' } },
+  ]);
+  t.equal(reported.length, 1);
   for (const text of [next, account.email, mail?.token ?? ''])
     t.notOk(JSON.stringify(target.audit()).includes(text));
 });
