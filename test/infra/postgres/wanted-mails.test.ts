@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { MAIL_KINDS, USUAL_MAIL_KINDS } from '../../../src/domain/mail-kinds.ts';
-import { makeMailStore, oldestQuery } from '../../../src/infra/postgres/wanted-mails.ts';
+import { makeMailStore, oldestQuery, wantMail } from '../../../src/infra/postgres/wanted-mails.ts';
 import { testRecords } from '../../support/records.ts';
 import { aRegisteredService } from '../../support/registered-service.ts';
 import { sql } from '../../support/sql.ts';
@@ -84,4 +84,24 @@ test('each kind says how long its oldest mail waits, also one that no mailer tak
   const ages = await mails.oldest();
   const minutes = Object.entries(ages).map(([kind, age]) => [kind, Math.round(age / 60_000)]);
   t.strictSame(Object.fromEntries(minutes), { ...none, notice: 23 * 60, password_reset: 5 });
+});
+
+test('ten accounts at once want three mails for one address, in any spelling', async (t) => {
+  const { url, aSession, postgres } = await testRecords(t);
+  const users: number[] = [];
+  for (let i = 0; i < 10; i++) users.push((await aSession()).userId);
+  const waits = await Promise.all(
+    users.map((id, i) =>
+      postgres.prisma.$transaction((tx) =>
+        wantMail(tx, BigInt(id), 'email_change', { address: i % 2 ? 'New@Example.com' : 'new@EXAMPLE.com' }),
+      ),
+    ),
+  );
+  t.equal(waits.filter((wait) => wait === 0).length, 3);
+  t.ok(waits.every((wait) => wait === 0 || (wait > 3_590_000 && wait <= 3_600_000)));
+  const rows = await sql(url, "SELECT address_key FROM wanted_mails WHERE kind = 'email_change'");
+  t.strictSame(
+    rows,
+    [1, 2, 3].map(() => ({ address_key: 'new@example.com' })),
+  );
 });
