@@ -243,7 +243,7 @@ test('recover after the loss of Redis as well', { skip: redisMissing }, async (t
   t.match(await latchkey(['recover', '--yes', '--end-all'], cli), {
     code: 0,
     stdout: /^2 others have been ended/m,
-    stderr: new RegExp(`^Redis has the id ${foreign}, and the database names [^x]`, 'm'),
+    stderr: new RegExp(`^Redis has the id ${foreign}, and the database names (?!x{22})`, 'm'),
   });
   await serve(async (target) => {
     for (const token of [before.access_token, before.llt.longlived_token, lost.access_token])
