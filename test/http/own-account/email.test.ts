@@ -107,7 +107,8 @@ onAStore('an address and its proof', async (t, env) => {
   await t.test(
     'another spelling is pending too, and a name that comes with it is changed at once',
     async (t) => {
-      const { access_token: token, email } = await aVerified();
+      const { access_token: token, email, user } = await aVerified();
+      const reset = await aReset(databaseUrl, user.id);
       const spelling = email.toUpperCase();
       const payload = { email: spelling, name: 'Countess', current_password: PASSWORD };
       const changed = await call(target, 'PATCH /api/user', { token, payload });
@@ -116,6 +117,7 @@ onAStore('an address and its proof', async (t, env) => {
       const [mail] = await delivered();
       t.equal((await changeEmail(target, token, mail?.token ?? '')).statusCode, 200);
       t.match(await addressOf(token), { email: spelling, pending: null, verified: true });
+      refused(t, await redeem(target, reset), 401, 'invalid_reset_token');
       await call(target, 'PATCH /api/user', { token, payload: { name: 'Ada K.' } });
       t.strictSame(await delivered(), [], 'another name wants no mail');
     },
