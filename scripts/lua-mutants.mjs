@@ -152,23 +152,23 @@ const HARMLESS = [
     '1 -> 2',
     "local first = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1][1]",
   ],
-  [
-    '`verified` says the same',
+  ...["if not stored[1] then return '2' end", "return stored[1] == stored[2] and '3' or '2'"].map((line) => [
+    "the decoder checks for '3' only",
     'email-verified.lua',
-    "if disabled ~= '0' then return disabled == '3' and '1' or '' end -> nothing",
-    "if disabled ~= '0' then return disabled == '3' and '1' or '' end",
-  ],
-  ...[
-    "if disabled ~= '0' then return disabled == '3' and '1' or '' end",
-    "if not stored[1] then return '' end",
-    "return stored[1] == stored[2] and '1' or ''",
-  ].map((line) => ["the decoder checks for '1' only", 'email-verified.lua', "'' -> 'x'", line]),
+    "'2' -> ''",
+    line,
+  ]),
   [
     'a user without a version is not verified either',
     'email-verified.lua',
     '1 -> 2',
-    "if not stored[1] then return '' end",
+    "if not stored[1] then return '2' end",
   ],
+  ...[
+    "return { ARGV[1], ARGV[5], ARGV[6], ARGV[7], '' }",
+    "return { replica, moves, held[3] or '', held[4] or '', id }",
+  ].map((line) => ['only who holds the lease reads it', 'lease.lua', "'' -> 'x'", line]),
+  ['names are written together', 'put-user.lua', '2 -> 3', 'if not stored[2] then'],
   ["the decoder checks for 'clock' only", 'rotate.lua', "'stale' -> ''", "return reply('refused', 'stale')"],
 ];
 

@@ -69,8 +69,8 @@ export type AssertionRefusal = (typeof ASSERTION_REFUSALS)[number];
 /**
  * Failed logins of a name, of a device that its account knows, and of a network; wrong codes of an account, of a device
  * that has logged in with one, of both together, for a factor that was set up, and for all set-ups of an account; accounts
- * that a network opens, and resets that it or a user asks for; long-lived tokens that a user and that a network creates; and changes
- * of a profile.
+ * that a network opens, and resets that it or a user asks for; long-lived tokens that a user and that a network creates;
+ * and changes of a profile.
  */
 export const SLOT_LIMITS = [
   ...(['account', 'device', 'network'] as const),

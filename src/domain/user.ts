@@ -12,8 +12,8 @@ export interface User {
   /** What services let it do (roles.ts). */
   roles: string[];
   /**
-   * How often it changed, or its e-mail address, or anything else that services see of it. Absent in an answer of the fast store, which may be behind the
-   * record; counts as 0.
+   * How often something changed that services see of it, its e-mail address included. Absent in an answer of the fast
+   * store, which may be behind the record; counts as 0.
    */
   version?: number;
 }

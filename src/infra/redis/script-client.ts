@@ -336,11 +336,11 @@ function decodeRotation(
 function decodeAccess(userId: number, reply: Reply): Unusable | Accepted | Superseded {
   const unusable = decodeUnusable(reply);
   if (unusable) return unusable;
-  const [outcome, createdAt, username, name, userCreatedAt, roles, verified] = reply;
-  const known = decodeKnown(userId, createdAt, [username, name, userCreatedAt, roles, verified]);
+  const [outcome, createdAt, username, name, userCreatedAt, roles, disabled, latest, parent, first, caller] =
+    reply;
+  const known = decodeKnown(userId, createdAt, [username, name, userCreatedAt, roles, disabled]);
   if (outcome === 'superseded') return { outcome, ...known };
   if (outcome !== 'good') throw unknownReply('check.lua', reply);
-  const [, , , , , , , latest, parent, first, caller] = reply;
   if (latest === undefined) return { outcome, ...known };
   return { outcome, ...known, confirmed: decodeState(latest, parent, first, true, caller) };
 }
@@ -349,9 +349,9 @@ function decodeAccess(userId: number, reply: Reply): Unusable | Accepted | Super
 function decodeLongLived(userId: number, reply: Reply): Unusable | Accepted {
   const unusable = decodeUnusable(reply);
   if (unusable) return unusable;
-  const [outcome, createdAt, username, name, userCreatedAt, roles, verified, usedAt] = reply;
+  const [outcome, createdAt, username, name, userCreatedAt, roles, disabled, usedAt] = reply;
   if (outcome !== 'good') throw unknownReply('check.lua', reply);
-  const known = decodeKnown(userId, createdAt, [username, name, userCreatedAt, roles, verified]);
+  const known = decodeKnown(userId, createdAt, [username, name, userCreatedAt, roles, disabled]);
   return usedAt === undefined ? { outcome, ...known } : { outcome, ...known, usedAt: Number(usedAt) };
 }
 
@@ -375,7 +375,7 @@ type Field = string | undefined;
 function decodeKnown(
   userId: number,
   createdAt: Field,
-  [username = '', name = '', userCreatedAt, roles = '', verified]: Field[],
+  [username = '', name = '', userCreatedAt, roles = '', disabled]: Field[],
 ): Known {
   return {
     createdAt: Number(createdAt),
@@ -385,7 +385,8 @@ function decodeKnown(
       name,
       createdAt: Number(userCreatedAt),
       disabled: false,
-      emailVerified: verified === '1',
+      // email-verified.lua
+      emailVerified: disabled === '3',
       roles: roles === '' ? [] : roles.split(','),
     },
   };

@@ -291,17 +291,20 @@ test('a renewal writes only users that have changed', { skip: redisMissing }, as
   await redis.expire(name, 5);
   await tokenStates.putUsers([user]);
   await assertTtl(t, redis, name, 0, 5);
-  for (const changed of [
-    { version: 3 },
+  const changes = [
     { username: 'other' },
     { name: 'Other' },
     { createdAt: 9 },
     { disabled: true },
     { emailVerified: true },
     { roles: ['admin'] },
-  ]) {
+    { version: 99 },
+  ];
+  for (const [i, changed] of changes.entries()) {
+    const before = { ...user, version: 3 + i };
+    await tokenStates.putUsers([before]);
     await redis.expire(name, 5);
-    await tokenStates.putUsers([{ ...user, version: 3, ...changed }]);
+    await tokenStates.putUsers([{ ...before, ...changed }]);
     await assertTtl(t, redis, name, 5, CACHE_TTL);
   }
 });

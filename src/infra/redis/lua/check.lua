@@ -11,7 +11,7 @@
     tokenKey, userKey (one hash tag)
     text: the generation of an access token; '' for a long-lived token
   Output, fields separated by NUL:
-    'good' or 'superseded', created, username, name, user's created, roles, verified ('1' or '')
+    'good' or 'superseded', created, username, name, user's created, roles, disabled ('3' or '2')
       [, latest, parent, first, client] [, used (ms)]
       with the state if this use confirmed the pair, with the time if this use was noted
     'missing', now | 'revoked' | 'reused' | 'disabled'   as in rotate.lua
@@ -35,14 +35,16 @@ local function handleToken(tokenKey, userKey, generation)
     local time = call('TIME')
     return missing(userKey, string.format('%.0f', time[1] * 1000000 + time[2]))
   end
-  if user[4] == '1' then return 'disabled' end
+  local disabled = user[4]
+  if disabled == '1' then return 'disabled' end
+  if disabled == '0' then disabled = insteadOfZero(userKey) end
 
   -- Most generations are the latest one. As texts they are compared without being read as numbers.
   local outcome = 'good\0'
   local isLatest = generation == token[3]
   if not isLongLived and not isLatest and tonumber(generation) < tonumber(token[3]) then outcome = 'superseded\0' end
   local answer = outcome .. token[1] .. '\0' .. user[1] .. '\0' .. user[2] .. '\0' .. user[3] .. '\0' .. user[5]
-    .. '\0' .. emailVerified(userKey, user[4])
+    .. '\0' .. disabled
 
   if isLongLived then
     local time = call('TIME')

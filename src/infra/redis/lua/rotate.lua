@@ -12,7 +12,7 @@
       estimate of this Redis's clock)
   Output, fields separated by NUL:
     outcome, now, detail, latest, parent, first, confirmed, client, created, username, name, user's created,
-      roles, verified ('1' or '')
+      roles, disabled ('3' or '2')
       outcome 'issued' (detail: the row of the table), 'held' (detail: µs to wait), 'refused' (detail: the reason),
       'repeated' or 'reused' (detail: '')
     'missing', now   no state or no user here: rebuild it from the record
@@ -48,7 +48,9 @@ local function handleToken(tokenKey, userKey, text)
   if token[7] == 'reused' then return 'reused' end
   if token[7] then return 'revoked' end
   if not token[1] or not user[1] then return missing(userKey, print53(now)) end
-  if user[4] == '1' then return 'disabled' end
+  local disabled = user[4]
+  if disabled == '1' then return 'disabled' end
+  if disabled == '0' then disabled = insteadOfZero(userKey) end
 
   local stored, parent, first = tonumber(token[1]), tonumber(token[2]), tonumber(token[3])
   local confirmed, lastClient = token[4], token[5]
@@ -57,7 +59,7 @@ local function handleToken(tokenKey, userKey, text)
   local function reply(outcome, detail)
     return outcome .. '\0' .. print53(now) .. '\0' .. detail .. '\0' .. print53(latest) .. '\0' .. print53(parent)
       .. '\0' .. print53(first) .. '\0' .. confirmed .. '\0' .. lastClient .. '\0' .. token[6] .. '\0' .. user[1]
-      .. '\0' .. user[2] .. '\0' .. user[3] .. '\0' .. user[5] .. '\0' .. emailVerified(userKey, user[4])
+      .. '\0' .. user[2] .. '\0' .. user[3] .. '\0' .. user[5] .. '\0' .. disabled
   end
 
   local function issue(row, newParent, newFirst)
