@@ -183,8 +183,9 @@ test(
     };
     t.equal(await refresh(), true);
     await assertTtl(t, redis, name, 60, CACHE_TTL);
-    await redis.hdel(name, 'verified');
     await redis.hset(name, byPrevious(5));
+    t.equal(await refresh(), true, 'as of this version');
+    await redis.hdel(name, 'verified');
     t.equal(await refresh(), false);
     await assertTtl(t, redis, name, 0, 60);
 
