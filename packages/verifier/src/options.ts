@@ -107,6 +107,9 @@ export interface Settings extends Connected {
  */
 const MAX_TOLERANCE = 30;
 
+/** Seconds. */
+export const CLOCK_TOLERANCE = 5;
+
 /** Fills in the defaults. @throws TypeError that lists what is wrong. */
 export function readOptions(options: VerifierOptions<TokenType>): Settings {
   refuseProblems('createVerifier', [...connectionChecks(options), ...verifierChecks(options)]);
@@ -117,7 +120,7 @@ export function readOptions(options: VerifierOptions<TokenType>): Settings {
     accept: [...(options.accept ?? USERS_TYPES)],
     maxStaleness: options.maxStaleness ?? 120,
     whenStale: options.whenStale ?? 'introspect',
-    clockTolerance: options.clockTolerance ?? 5,
+    clockTolerance: options.clockTolerance ?? CLOCK_TOLERANCE,
     tokenCache: { size: tokenCache?.size ?? 10_000, bytes: tokenCache?.bytes ?? 32 * 2 ** 20 },
     cacheSize: longLived?.cacheSize ?? 10_000,
     onError: options.onError ?? warn,

@@ -134,7 +134,7 @@ test('misses no revocation while disconnected or while the stream is lost', asyn
   const refused = async () =>
     (await Promise.all(tokens.map(outcome))).filter((code) => code === 'invalid_token').length;
   await until(async () => (await refused()) === 2);
-  t.match(fake.resumed.at(-1), /^1-\d+$/, 'it resumes');
+  t.match(fake.resumed.at(-1), /^1\.\d+$/, 'it resumes');
 
   await fake.stop();
   fake.publish('revoked', { token: 13, user: 7 });
