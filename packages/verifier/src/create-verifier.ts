@@ -11,13 +11,13 @@ import { makeReadJwt } from './read-jwt.ts';
 import { makeReadiness } from './readiness.ts';
 import { reportOnce } from './report-once.ts';
 import { makeRevocations } from './revocations.ts';
-import { readScope, refuseOutOfScope, type Scope } from './scope.ts';
+import { readScope, type Scope } from './scope.ts';
 import { makeServiceTokens } from './service-tokens.ts';
 import { suspectOptions } from './suspect-options.ts';
 import { makeReadCached, makeTokenCache } from './token-cache.ts';
 import type { AnyToken, LimitedToken, TokenType, UsersType, VerifiedToken } from './verified-token.ts';
 import { makeTellOfUsers } from './tell-of-users.ts';
-import { invalid, unavailable, VerifierError } from './verifier-error.ts';
+import { insufficient, invalid, unavailable, VerifierError } from './verifier-error.ts';
 
 export interface Verifier<Accepted extends TokenType = UsersType> {
   /** The types of the tokens that `verify` returns; it refuses others. */
@@ -67,7 +67,7 @@ export function createVerifier<Accepted extends TokenType = UsersType>(
   return makeVerifier(options, SYSTEM_CLOCK);
 }
 
-/** For the test issuer and our own tests, which pass a clock. */
+/** For tests, which pass a clock. */
 export function makeVerifier<Accepted extends TokenType = UsersType>(
   options: VerifierOptions<Accepted>,
   clock: VerifierClock,
@@ -192,6 +192,11 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
     const isRevoked =
       verified.tokenType === 'service' ? services.hasEnded(verified) : revocations.includes(verified);
     if (isRevoked) throw invalid('revoked', 'it has been revoked');
+  }
+
+  /** @param needed null if the caller has named none: then no limited token was read, and none passes here. */
+  function refuseOutOfScope({ scopes }: LimitedToken, needed: readonly string[] | null): void {
+    if (!needed?.every((scope) => scopes.includes(scope))) throw insufficient(needed ?? [], scopes);
   }
 
   /** Long-lived and service tokens are introspected, and so are access tokens unless `whenStale` refuses them. */

@@ -1,5 +1,3 @@
-import { insufficient } from './verifier-error.ts';
-
 /** One scope, or several of which all are needed. */
 export type Scope = string | readonly string[];
 
@@ -17,17 +15,6 @@ export function readScope(scope: Scope): readonly string[] {
   const scopes = scopesOf(typeof scope === 'string' ? [scope] : scope);
   if (scopes) return scopes;
   throw new TypeError(`scope must be 1 to ${MOST} different names of 1 to 64 of a-z, 0-9, :, _ and -`);
-}
-
-/**
- * @param needed null if the caller has named none: no limited token passes there.
- * @throws VerifierError `insufficient_scope`
- */
-export function refuseOutOfScope(
-  { scopes }: { readonly scopes: readonly string[] },
-  needed: readonly string[] | null,
-): void {
-  if (!needed?.every((scope) => scopes.includes(scope))) throw insufficient(needed ?? [], scopes);
 }
 
 function scopesOf(given: unknown): readonly string[] | null {

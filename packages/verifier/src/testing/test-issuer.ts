@@ -83,10 +83,23 @@ const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
  * @param options.issuer its ISSUER
  * @param options.audience its AUDIENCE
  */
-export function testIssuer({
+export function testIssuer(options: TestIssuerOptions = {}): TestIssuer {
+  return makeTestIssuer(options).testIssuer;
+}
+
+export interface TestIssuerOptions {
+  issuer?: string | undefined;
+  audience?: string | undefined;
+}
+
+/** Also gives the credentials of other services, for our own tests. */
+export function makeTestIssuer({
   issuer = 'https://latchkey.test',
   audience: ownAudience = 'latchkey',
-}: { issuer?: string | undefined; audience?: string | undefined } = {}): TestIssuer {
+}: TestIssuerOptions): {
+  testIssuer: TestIssuer;
+  optionsFor: (audience: string) => TestIssuer['options'];
+} {
   let ahead = 0;
   let isAway = false;
   let lastId = 0;
@@ -267,7 +280,7 @@ export function testIssuer({
     if (!isId(userId)) throw new TypeError('userId must be a whole number from 1');
   }
 
-  return {
+  const testIssuer: TestIssuer = {
     options: optionsFor(ownAudience),
     verifier<Accepted extends TokenType = UsersType>(options: Partial<VerifierOptions<Accepted>> = {}) {
       const { audience = ownAudience } = options;
@@ -331,6 +344,7 @@ export function testIssuer({
       await (await served)?.stop();
     },
   };
+  return { testIssuer, optionsFor };
 }
 
 function isOther(owner: Owner, change: UserChange): boolean {
