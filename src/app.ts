@@ -166,7 +166,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(requestContext, { clock, isDraining: options.isDraining, observe, endRequest });
   if (options.tracer) await app.register(tracing, { tracer: options.tracer });
   await app.register(jsonBody);
-  await app.register(methodNotAllowed);
+  await app.register(methodNotAllowed, { clock });
   await app.register(rateLimit, { ...options.rateLimit, config, hashes: callerHashes });
   await app.register(loadShedding, { ...options.loadShedding, observe });
   await app.register(budgets);

@@ -6,6 +6,7 @@ import type { RequestLog } from './plugins/request-log.ts';
 import { errorType, oauthMembers } from './oauth-error.ts';
 import { MAX_FIELD_ERRORS, PROBLEMS, problemHeaders, problemOf, secondStepMembers } from './problem.ts';
 import type { RetrySpread } from './retry-spread.ts';
+import { PATTERN_MESSAGES } from './schemas.ts';
 
 /** Our codes for Fastify's own errors. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {
@@ -79,6 +80,8 @@ export function sendError(
     problem.detail += ` ${relay}`;
     warnOfRelay?.(request);
   }
+  if (refusal.code === 'malformed_json' || refusal.code === 'unsupported_media_type')
+    problem.detail += ` ${bodyHint(request)}`;
   if (hint !== '' && refusal.code === 'not_found') problem.detail += ` ${hint}`;
   if (refusal.code === 'token_missing' && request.headers.authorization !== undefined)
     problem.detail += ' The header must be `Authorization: Bearer TOKEN`.';
@@ -96,8 +99,17 @@ export function sendError(
     .send({
       ...problem,
       ...(secondStep && secondStepMembers(secondStep)),
-      ...oauthMembers(request, refusal),
+      ...oauthMembers(request, problem),
     });
+}
+
+/** What a caller whose body is missing or of another type should send. */
+function bodyHint({ routeOptions: { schema } }: FastifyRequest): string {
+  const { body, consumes = ['application/json'] } = schema ?? {};
+  if (body === undefined) return 'This operation takes no body.';
+  const { required = [], properties = {} } = body as { required?: string[]; properties?: object };
+  const members = required.length > 0 ? required : Object.keys(properties);
+  return `This operation takes ${consumes.join(' or ')} with ${members.join(', ')}.`;
 }
 
 function translate(error: FastifyError | Error): AuthError {
@@ -119,7 +131,8 @@ function fieldErrors({ validation, validationContext = 'body' }: FastifyError): 
     const where = isText ? validationContext.replace('querystring', 'query') : '';
     const property = params.missingProperty ?? params.additionalProperty;
     const path = `${instancePath}${typeof property === 'string' ? `/${truncate(property, 64)}` : ''}`;
-    return { path: where + path, ...fieldProblem(keyword, Number(params.limit), message, isText) };
+    const said = PATTERN_MESSAGES.get(String(params.pattern)) ?? message;
+    return { path: where + path, ...fieldProblem(keyword, Number(params.limit), said, isText) };
   });
 }
 

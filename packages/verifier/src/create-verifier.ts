@@ -11,13 +11,20 @@ import { makeReadJwt } from './read-jwt.ts';
 import { makeReadiness } from './readiness.ts';
 import { reportOnce } from './report-once.ts';
 import { makeRevocations } from './revocations.ts';
-import { readScope, type Scope } from './scope.ts';
+import { readScope, refuseOutOfScope, type Scope } from './scope.ts';
 import { makeServiceTokens } from './service-tokens.ts';
 import { suspectOptions } from './suspect-options.ts';
 import { makeReadCached, makeTokenCache } from './token-cache.ts';
-import type { AnyToken, LimitedToken, TokenType, UsersType, VerifiedToken } from './verified-token.ts';
+import {
+  LIMITED_TYP,
+  type AnyToken,
+  type LimitedToken,
+  type TokenType,
+  type UsersType,
+  type VerifiedToken,
+} from './verified-token.ts';
 import { makeTellOfUsers } from './tell-of-users.ts';
-import { insufficient, invalid, unavailable, VerifierError } from './verifier-error.ts';
+import { invalid, unavailable, VerifierError, wrongType } from './verifier-error.ts';
 
 export interface Verifier<Accepted extends TokenType = UsersType> {
   /** The types of the tokens that `verify` returns; it refuses others. */
@@ -26,14 +33,14 @@ export interface Verifier<Accepted extends TokenType = UsersType> {
    * Checks a token. Answers from memory, except for the first check of a long-lived token, for a new key, for a service
    * token whose client the feed does not list as it is in the token, and if `whenStale` demands introspection.
    * @param options what is demanded of the login. Long-lived, limited and service tokens meet no demand.
-   * @throws VerifierError `invalid_token`, `insufficient_user_authentication` (answer 401), `unavailable` (answer 503);
-   * TypeError for what cannot be demanded
+   * @throws VerifierError `invalid_token`, `insufficient_user_authentication` (answer 401), `insufficient_scope` for a
+   * limited token (answer 403), `unavailable` (answer 503); TypeError for what cannot be demanded
    */
   verify(token: string, options?: Demand & { scope?: undefined }): Promise<VerifiedToken<Accepted>>;
   /**
    * Also takes a limited token that has this scope, or all of these; without the option every limited token is refused.
    * Scopes narrow what a user may do: check the user's roles as well, as for other tokens.
-   * @throws VerifierError also `insufficient_scope` (answer 403); TypeError for a scope that has not the form of one
+   * @throws TypeError also for a scope that has not the form of one
    */
   verify(token: string, options: Demand & { scope: Scope }): Promise<VerifiedToken<Accepted> | LimitedToken>;
   /**
@@ -194,9 +201,14 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
     if (isRevoked) throw invalid('revoked', 'it has been revoked');
   }
 
-  /** @param needed null if the caller has named none: then no limited token was read, and none passes here. */
-  function refuseOutOfScope({ scopes }: LimitedToken, needed: readonly string[] | null): void {
-    if (!needed?.every((scope) => scopes.includes(scope))) throw insufficient(needed ?? [], scopes);
+  /**
+   * Where no scope is needed. It comes before Latchkey is asked, which a client without the right `limited` would see as
+   * an outage; so a token that has ended may be refused like a good one.
+   */
+  function refuseLimited(verified: AnyToken): void {
+    if (verified.tokenType === 'limited' && !settings.accept.includes('access'))
+      throw wrongType(settings.accept, LIMITED_TYP);
+    refuseOutOfScope(verified, null);
   }
 
   /** Long-lived and service tokens are introspected, and so are access tokens unless `whenStale` refuses them. */
@@ -216,12 +228,13 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
       checkDemand(options);
       const { scope, acr, maxAge } = options;
       const needed = scope === undefined ? null : readScope(scope);
-      const verified = await read(token, needed !== null);
+      const verified = await read(token);
       refuseRevoked(verified);
+      if (needed === null) refuseLimited(verified);
       const present = await askIfNeeded(token, verified);
       // It may have been revoked while Latchkey answered.
       refuseRevoked(verified);
-      if (verified.tokenType === 'limited') refuseOutOfScope(verified, needed);
+      refuseOutOfScope(verified, needed);
       refuseUnproven(verified, { acr, maxAge }, Math.floor(clock.now() / 1000) - clockTolerance);
       // Other types were refused.
       return { ...verified, ...present } as VerifiedToken<Accepted>;
