@@ -1,4 +1,4 @@
-import { SYSTEM_CLOCK, type VerifierClock } from './clock.ts';
+import { makeClockCheck, SYSTEM_CLOCK, type VerifierClock } from './clock.ts';
 import { checkDemand, refuseUnproven, type Demand } from './demand.ts';
 import type { FeedMessage } from './feed-message.ts';
 import { followFeed } from './feed.ts';
@@ -17,6 +17,7 @@ import { suspectOptions } from './suspect-options.ts';
 import { makeReadCached, makeTokenCache } from './token-cache.ts';
 import type { AnyToken, LimitedToken, TokenType, UsersType, VerifiedToken } from './verified-token.ts';
 import { makeTellOfUsers } from './tell-of-users.ts';
+import { makeUses } from './uses.ts';
 import { insufficient, invalid, unavailable, VerifierError } from './verifier-error.ts';
 
 export interface Verifier<Accepted extends TokenType = UsersType> {
@@ -74,7 +75,12 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
 ): Verifier<Accepted> {
   const settings = readOptions(options);
   const { maxStaleness, whenStale, clockTolerance, onError } = settings;
-  const latchkey = makeLatchkey({ settings, clock, onRenew: reportOnce(onError) });
+  const latchkey = makeLatchkey({
+    settings,
+    clock,
+    onRenew: reportOnce(onError),
+    onDate: makeClockCheck(clockTolerance, onError),
+  });
   const readiness = makeReadiness();
   let changes = 0;
   let isRefused = false;
@@ -98,7 +104,16 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
   };
   const introspect = makeIntrospect({ introspect: ask }, () => changes);
   const revocations = makeRevocations(clock, clockTolerance);
-  const longLived = makeLongLivedTokens({ introspect, revocations, size: settings.cacheSize });
+  const reportFailedUses = reportOnce(onError);
+  const uses = makeUses({
+    report: (tokens) => latchkey.reportUses(tokens),
+    size: settings.cacheSize,
+    onReport(failure) {
+      // The feed tells of outages.
+      if (failure === null || isMistake(failure)) reportFailedUses(failure);
+    },
+  });
+  const longLived = makeLongLivedTokens({ introspect, revocations, uses, size: settings.cacheSize });
   const services = makeServiceTokens({ introspect });
 
   const reportKeys = reportOnce(onError);
@@ -235,6 +250,7 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
     async close() {
       readiness.close();
       keys.close();
+      uses.close();
       latchkey.close();
       await feed.close();
     },

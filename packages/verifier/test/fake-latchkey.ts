@@ -15,6 +15,8 @@ export interface FakeLatchkey {
   requests: string[];
   /** Every token that introspection was asked about. */
   introspected: string[];
+  /** The body of every report of uses. */
+  reported: unknown[];
   /** The header `Authorization` of every request for the feed and for introspection, and of those for a token that have one. */
   authorizations: (string | undefined)[];
   /** What every request for a token held. */
@@ -72,6 +74,7 @@ const BEAT = 50;
 const FEED = '/api/auth/revocations';
 const INTROSPECT = '/api/auth/introspect';
 const TOKEN = '/api/auth/token';
+const USES = '/api/auth/uses';
 const REFUSED = {
   invalid_subject_token: 400,
   invalid_target: 400,
@@ -195,6 +198,9 @@ export async function fakeLatchkey(t: Pick<Test, 'teardown'>): Promise<FakeLatch
       response.setHeader('x-latchkey-audience', fake.audience);
       if (fake.mayLimited !== null) response.setHeader('x-latchkey-limited', String(fake.mayLimited));
       json(await fake.introspect(token));
+    } else if (path === USES && method === 'POST') {
+      fake.reported.push(JSON.parse(await bodyOf(request)));
+      json({ msg: 'received' });
     } else response.writeHead(404).end();
   }
 
@@ -203,6 +209,7 @@ export async function fakeLatchkey(t: Pick<Test, 'teardown'>): Promise<FakeLatch
     client,
     requests: [],
     introspected: [],
+    reported: [],
     authorizations: [],
     tokenRequests: [],
     takesAssertion: () => true,
