@@ -153,6 +153,7 @@ const EFFECTS: Record<string, (effect: Effect) => Session | null> = {
   takeMails: ({ session }) => session,
   settleMail: ({ session }) => session,
   reportUndeliverable: ({ session }) => session,
+  reportUses: ({ session }) => session,
   changePassword({ values, session }) {
     if (session) session.account.password = values?.new_password ?? '';
     return session;

@@ -1,4 +1,4 @@
-import { SYSTEM_CLOCK, type VerifierClock } from './clock.ts';
+import { makeClockCheck, SYSTEM_CLOCK, type VerifierClock } from './clock.ts';
 import { checkDemand, refuseUnproven, type Demand } from './demand.ts';
 import type { FeedMessage } from './feed-message.ts';
 import { followFeed } from './feed.ts';
@@ -24,6 +24,7 @@ import {
   type VerifiedToken,
 } from './verified-token.ts';
 import { makeTellOfUsers } from './tell-of-users.ts';
+import { makeUses } from './uses.ts';
 import { invalid, unavailable, VerifierError, wrongType } from './verifier-error.ts';
 
 export interface Verifier<Accepted extends TokenType = UsersType> {
@@ -74,14 +75,19 @@ export function createVerifier<Accepted extends TokenType = UsersType>(
   return makeVerifier(options, SYSTEM_CLOCK);
 }
 
-/** For tests, which pass a clock. */
+/** For the test issuer and our own tests, which pass a clock. */
 export function makeVerifier<Accepted extends TokenType = UsersType>(
   options: VerifierOptions<Accepted>,
   clock: VerifierClock,
 ): Verifier<Accepted> {
   const settings = readOptions(options);
   const { maxStaleness, whenStale, clockTolerance, onError } = settings;
-  const latchkey = makeLatchkey({ settings, clock, onRenew: reportOnce(onError) });
+  const latchkey = makeLatchkey({
+    settings,
+    clock,
+    onRenew: reportOnce(onError),
+    onDate: makeClockCheck(clockTolerance, onError),
+  });
   const readiness = makeReadiness();
   let changes = 0;
   let isRefused = false;
@@ -105,7 +111,16 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
   };
   const introspect = makeIntrospect({ introspect: ask }, () => changes);
   const revocations = makeRevocations(clock, clockTolerance);
-  const longLived = makeLongLivedTokens({ introspect, revocations, size: settings.cacheSize });
+  const reportFailedUses = reportOnce(onError);
+  const uses = makeUses({
+    report: (tokens) => latchkey.reportUses(tokens),
+    size: settings.cacheSize,
+    onReport(failure) {
+      // The feed tells of outages.
+      if (failure === null || isMistake(failure)) reportFailedUses(failure);
+    },
+  });
+  const longLived = makeLongLivedTokens({ introspect, revocations, uses, size: settings.cacheSize });
   const services = makeServiceTokens({ introspect });
 
   const reportKeys = reportOnce(onError);
@@ -248,6 +263,7 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
     async close() {
       readiness.close();
       keys.close();
+      uses.close();
       latchkey.close();
       await feed.close();
     },

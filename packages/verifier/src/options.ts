@@ -77,8 +77,30 @@ export interface VerifierOptions<Accepted extends TokenType = UsersType> {
   onRecovered?: (() => void) | undefined;
 }
 
-/** The options of `createTokens`: the same as of `createVerifier`, which also has their meaning. */
-export type TokensOptions = Pick<VerifierOptions, 'issuer' | 'client' | 'url' | 'fetch'>;
+/**
+ * The options of `createTokens`: the first four of `createVerifier`, which also has their meaning. It takes the others too,
+ * so that one object serves both, and ignores them.
+ */
+export type TokensOptions = Pick<VerifierOptions, 'issuer' | 'client' | 'url' | 'fetch'> &
+  Partial<VerifierOptions<TokenType>>;
+
+/** Every option, and the members of those that have some. */
+const OPTIONS: Record<keyof VerifierOptions, readonly string[] | null> = {
+  issuer: null,
+  audience: null,
+  client: ['id', 'secret', 'assertion'],
+  accept: null,
+  url: null,
+  maxStaleness: null,
+  whenStale: null,
+  clockTolerance: null,
+  tokenCache: ['size', 'bytes'],
+  longLived: ['cacheSize'],
+  fetch: null,
+  onError: null,
+  onUser: null,
+  onRecovered: null,
+};
 
 /** What a request to Latchkey needs. */
 export interface Connected {
@@ -112,7 +134,7 @@ export const CLOCK_TOLERANCE = 5;
 
 /** Fills in the defaults. @throws TypeError that lists what is wrong. */
 export function readOptions(options: VerifierOptions<TokenType>): Settings {
-  refuseProblems('createVerifier', [...connectionChecks(options), ...verifierChecks(options)]);
+  refuseProblems('createVerifier', options, [...connectionChecks(options), ...verifierChecks(options)]);
   const { audience = '', longLived, tokenCache } = options;
   return {
     ...connected(options),
@@ -136,7 +158,7 @@ export function readOptions(options: VerifierOptions<TokenType>): Settings {
 
 /** Fills in the defaults. @throws TypeError that lists what is wrong. */
 export function readTokensOptions(options: TokensOptions): Connected {
-  refuseProblems('createTokens', connectionChecks(options));
+  refuseProblems('createTokens', options, connectionChecks(options));
   return connected(options);
 }
 
@@ -155,12 +177,23 @@ function connected({ issuer = '', client, url, fetch }: TokensOptions): Connecte
 type Check = (value: unknown) => string | null;
 type NamedCheck = [name: string, value: unknown, check: Check];
 
-function refuseProblems(caller: string, checks: NamedCheck[]): void {
-  const problems = checks.flatMap(([name, value, check]) => {
+function refuseProblems(caller: string, options: object, checks: NamedCheck[]): void {
+  const wrong = checks.flatMap(([name, value, check]) => {
     const problem = check(value);
     return problem === null ? [] : [`${name} ${problem}`];
   });
+  const problems = [...wrong, ...unknownIn(options).map((name) => `${name} is no option`)];
   if (problems.length > 0) throw new TypeError(`${caller}: ${problems.join('; ')}`);
+}
+
+/** Names alone: a value may be a secret. */
+function unknownIn(options: object): string[] {
+  return Object.entries(Object(options) as object).flatMap(([name, value]) => {
+    if (!Object.hasOwn(OPTIONS, name)) return [name];
+    const members = OPTIONS[name as keyof VerifierOptions];
+    const given = members === null ? [] : Object.keys(Object(value) as object);
+    return given.filter((member) => !members?.includes(member)).map((member) => `${name}.${member}`);
+  });
 }
 
 /** Services in JavaScript may pass anything. */

@@ -28,7 +28,7 @@ export type RefusalReason =
   | 'audience'
   /** It has expired. */
   | 'expired'
-  /** It is not valid yet: this machine's clock is behind. */
+  /** It is not valid yet: this machine's clock is behind. Latchkey writes no such time into a token. */
   | 'not_yet_valid'
   /** The feed has reported its end. */
   | 'revoked'
@@ -53,6 +53,8 @@ export type OutageReason =
   | 'unexpected_answer'
   /** It stays like this until an operator or developer corrects the options, or the client's rights. */
   | 'configuration'
+  /** To `onError` only: this machine's clock and Latchkey's differ by more than `clockTolerance`. */
+  | 'clock'
   /** An error within the verifier, the runtime's cryptography, `client.assertion` or `onUser`. */
   | 'fault';
 

@@ -490,3 +490,55 @@ test('after garbage collection, close still hangs up on a server that never answ
   await verifier.close();
   await until(() => given === 0);
 });
+
+/** Makes a minute pass in a moment, for timers that are set from now on. */
+function shortenMinutes(t: Test): void {
+  const { setTimeout: usual } = globalThis;
+  const shortened = (run: () => void, ms?: number) => usual(run, ms === 60_000 ? 50 : ms);
+  globalThis.setTimeout = Object.assign(shortened, usual);
+  t.teardown(() => {
+    globalThis.setTimeout = usual;
+  });
+}
+
+test('reports the long-lived and limited tokens that it has answered from memory', async (t) => {
+  shortenMinutes(t);
+  const fake = await fakeLatchkey(t);
+  fake.introspect = (token) => ({
+    ...activeAnswer(token),
+    ...(token === limited && { token_use: 'limited' }),
+  });
+  const { verifier, errors } = verifierOf(t, fake);
+  await verifier.ready();
+  const [llt, other] = [await fake.sign(...longLived(12)), await fake.sign(...longLived(13))];
+  const [claims] = longLived(14, {
+    aud: 'latchkey#limited',
+    scope: 'orders:read',
+    exp: Math.floor(Date.now() / 1000) + 60,
+  });
+  const limited = await fake.sign(claims, { typ: 'limited+jwt' });
+  const access = await fake.sign();
+  const checkAll = async () => {
+    for (const token of [llt, access]) await verifier.verify(token);
+    await verifier.verify(limited, { scope: 'orders:read' });
+  };
+  await verifier.verify(other);
+  await checkAll();
+  t.strictSame(fake.reported, [], 'Latchkey was asked');
+  await checkAll();
+  await checkAll();
+  await until(() => fake.reported.length > 0);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  t.strictSame(fake.reported, [{ tokens: [12, 14] }]);
+
+  fake.refusals.set('/api/auth/uses', 503);
+  await checkAll();
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  t.strictSame(errors, [], 'the feed tells of outages');
+  fake.refusals.set('/api/auth/uses', 403);
+  await until(() => errors.length > 0);
+  t.match(errors, [{ reason: 'configuration', message: /uses answered 403: .*`introspect`/ }]);
+  fake.refusals.clear();
+  await until(() => fake.reported.length > 1);
+  t.strictSame(fake.reported[1], { tokens: [12, 14] }, 'none is lost');
+});

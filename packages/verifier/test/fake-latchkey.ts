@@ -20,6 +20,8 @@ export interface FakeLatchkey extends Omit<Fake, 'answer' | 'close'> {
   requests: string[];
   /** Every token that introspection was asked about. */
   introspected: string[];
+  /** The body of every report of uses. */
+  reported: unknown[];
   /** The header `Authorization` of every request for the feed and for introspection, and of those for a token that have one. */
   authorizations: (string | undefined)[];
   /** What every request for a token held. */
@@ -36,8 +38,6 @@ export interface FakeLatchkey extends Omit<Fake, 'answer' | 'close'> {
   resumed: (string | null)[];
   /** The client’s port of every request for the feed. */
   feedPorts: (number | undefined)[];
-  /** The ids of every report of uses. */
-  uses: (readonly number[])[];
   /** The claims are those of session 11 of user 7, except those given. */
   sign(claims?: object, header?: object, key?: Parameters<Fake['sign']>[2]): Promise<string>;
   /** The status for these paths, instead of 200. */
@@ -74,7 +74,7 @@ export async function fakeLatchkey(t: Pick<Test, 'teardown'>): Promise<FakeLatch
       return fake.introspect(token);
     },
     issue,
-    used: (ids) => fake.uses.push(ids),
+    used: (tokens) => fake.reported.push({ tokens }),
   });
 
   function issue(form: Record<string, string>): Response {
@@ -125,7 +125,7 @@ export async function fakeLatchkey(t: Pick<Test, 'teardown'>): Promise<FakeLatch
     bearers: new Set<string>(),
     resumed: [],
     feedPorts: [],
-    uses: [],
+    reported: [],
     sign: signer(url, core.sign),
     refusals: new Map<string, number>(),
     introspect: () => ({ active: false }),

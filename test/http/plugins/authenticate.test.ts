@@ -56,6 +56,7 @@ const FOR_SERVICES = [
   'GET /api/auth/revocations',
   'POST /api/auth/introspect',
   'POST /api/auth/revoke',
+  'POST /api/auth/uses',
   'GET /api/users',
   'POST /api/users',
   'POST /api/users/:id/password-reset',

@@ -11,8 +11,8 @@ import {
   type UsersType,
   type VerifiedToken,
 } from '../verified-token.ts';
-import { invalid } from '../verifier-error.ts';
-import { checkTestToken, claimsOf, kindOf, type TestServiceToken, type TestToken } from './test-token.ts';
+import { invalid, wrongType } from '../verifier-error.ts';
+import { checkTestToken, claimsOf, kindOf, TYP_OF, type TestServiceToken, type TestToken } from './test-token.ts';
 
 /**
  * What middleware, plugin and `verifyRequest` take, without a Latchkey: these tokens are good, by the rules of a real
@@ -36,9 +36,9 @@ export function fakeVerifier<Accepted extends TokenType = UsersType>(
       const needed = scope === undefined ? null : readScope(scope);
       const token = good.get(text);
       if (!token) throw invalid('inactive', 'the test has named no such token');
-      if (token.tokenType === 'limited') refuseOutOfScope(token, needed);
-      else if (!isAccepted(token.tokenType))
-        throw invalid('type', 'its type is wrong', { expected: accept.join(' or '), found: token.tokenType });
+      if (!isAccepted(token.tokenType === 'limited' ? 'access' : token.tokenType))
+        throw wrongType(accept, TYP_OF[token.tokenType]);
+      refuseOutOfScope(token, needed);
       refuseUnproven(token, { acr, maxAge }, Math.floor(Date.now() / 1000) - CLOCK_TOLERANCE);
       return token as VerifiedToken<Accepted>;
     },
