@@ -56,6 +56,7 @@ export function latchkeyOfVerifiersContract(
     const userId = await latchkey.aUser(['admin']);
     const { access, llt, limited } = await tokensOf(latchkey, userId);
     const exchanged = await latchkey.token({ userId, audience: 'orders' });
+    t.match(await outcomeOf(verifier, limited), ['insufficient_scope', 'scope'], 'where no scope is named');
     const forOrders = await latchkey.token({ userId, scopes: ['orders:read'], audience: 'orders' });
     const service = await tokensFor(t, latchkey).serviceToken('orders');
     const proven = await latchkey.token({ userId, acr: 'mfa' });
@@ -68,7 +69,14 @@ export function latchkeyOfVerifiersContract(
     const ofAccess = { ...user, aud: 'latchkey', roles: ['admin'] };
     const ofOrders = { ...user, aud: 'orders', roles: ['admin'], client_id: 'latchkey' };
     const ofLimited = { ...user, scope: 'orders:read billing', aud: 'latchkey#limited' };
-    const kinds: [token: string, typ: string, jti: RegExp, life: number | null, claims: object, rest: string[]][] = [
+    const kinds: [
+      token: string,
+      typ: string,
+      jti: RegExp,
+      life: number | null,
+      claims: object,
+      rest: string[],
+    ][] = [
       [access, 'at+jwt', /^\d+\.\d+$/, 900, ofAccess, ['auth_time', 'gen', 'sid']],
       [
         proven,
@@ -164,7 +172,11 @@ export function latchkeyOfVerifiersContract(
     for (const token of Object.values(second)) t.equal(await outcomeOf(verifier, token, READ), 'good');
     await latchkey.revokeUser(userId);
     for (const [kind, token] of Object.entries(second))
-      t.match(await outcomeOf(verifier, token, READ), [INVALID, 'revoked'], `all tokens of the user: ${kind}`);
+      t.match(
+        await outcomeOf(verifier, token, READ),
+        [INVALID, 'revoked'],
+        `all tokens of the user: ${kind}`,
+      );
     const later = await latchkey.token({ userId });
     t.equal(await outcomeOf(verifier, later), 'good', 'a later login');
     const others = await latchkey.token({ userId: await latchkey.aUser() });
@@ -196,7 +208,10 @@ export function latchkeyOfVerifiersContract(
     const later = await latchkey.token({ userId });
     t.match(claimsOf(later), { email_verified: true, roles: ['editor'] });
     t.strictSame(await shown(later), after);
-    t.match(await (await askAbout(latchkey, access, 'latchkey')).json(), { email_verified: true, roles: ['editor'] });
+    t.match(await (await askAbout(latchkey, access, 'latchkey')).json(), {
+      email_verified: true,
+      roles: ['editor'],
+    });
   });
 
   contract('a limited token passes with its scopes only, and others as without', async (t, latchkey) => {
@@ -208,6 +223,7 @@ export function latchkeyOfVerifiersContract(
     t.equal(await outcomeOf(verifier, limited, { scope: ['billing', 'orders:read'] }), 'good');
     for (const scope of ['orders:write', ['orders:read', 'orders:write']])
       t.match(await outcomeOf(verifier, limited, { scope }), ['insufficient_scope', 'scope']);
+    t.match(await outcomeOf(verifier, limited), ['insufficient_scope', 'scope'], 'where no scope is named');
     const forOrders = await latchkey.token({ userId, scopes: ['orders:read'], audience: 'orders' });
     t.match(await outcomeOf(verifier, forOrders, READ), [INVALID, 'audience']);
     const ofOrders = latchkey.verifier({ audience: 'orders' });
@@ -328,6 +344,42 @@ export function latchkeyOfVerifiersContract(
     }
   });
 
+  contract('takes reports of uses from its services', async (t, latchkey) => {
+    const report = (body: unknown, mistyped = {}) =>
+      latchkey.fetch(`${latchkey.issuer}/api/auth/uses`, {
+        method: 'POST',
+        headers: {
+          ...basic({ ...latchkey.client('latchkey'), ...mistyped }),
+          'content-type': 'application/json',
+        },
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+      });
+    const many = (length: number) => Array.from({ length }, (_, i) => i + 1);
+    for (const tokens of [[7], [7, 7], many(500)]) {
+      const response = await report({ tokens });
+      t.equal(response.status, 200);
+      t.strictSame(Object.keys((await response.json()) as object), ['msg']);
+    }
+    const wrong: unknown[] = [
+      {},
+      { tokens: [] },
+      { tokens: many(501) },
+      { tokens: 7 },
+      { tokens: [7], more: 1 },
+    ];
+    for (const id of ['7', 0, -1, 1.5, null]) wrong.push({ tokens: [7, id] });
+    for (const body of wrong) {
+      const response = await report(body);
+      t.equal(response.status, 400, JSON.stringify(body).slice(0, 50));
+      t.match(await response.json(), {
+        type: 'urn:latchkey:error:validation_failed',
+        code: 'validation_failed',
+      });
+    }
+    t.equal((await report('{')).status, 400);
+    t.equal((await report({ tokens: [7] }, { secret: 'mistyped' })).status, 401);
+  });
+
   contract('what is mistyped is refused by name', async (t, latchkey) => {
     const client = { ...latchkey.client('latchkey'), secret: 'mistyped' };
     const onError = () => undefined;
@@ -368,11 +420,13 @@ function askAbout(
   token: string,
   as: string | { id: string; secret: string },
 ): Promise<Response> {
-  const { id, secret } = typeof as === 'string' ? client(as) : as;
-  const authorization = `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`;
   return fetch(`${issuer}/api/auth/introspect`, {
     method: 'POST',
-    headers: { authorization },
+    headers: basic(typeof as === 'string' ? client(as) : as),
     body: new URLSearchParams({ token }),
   });
+}
+
+function basic({ id, secret }: { id: string; secret: string }): { authorization: string } {
+  return { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}` };
 }

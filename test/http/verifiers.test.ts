@@ -8,7 +8,15 @@ import { latchkeyOfVerifiersContract, type LatchkeyUnderTest } from '../contract
 import { aManager } from '../support/accounts.ts';
 import { buildTestApp } from '../support/app.ts';
 import { exchanged } from '../support/audiences.ts';
-import { anAccount, call, claimsOf, createLimited, createLongLived, logIn, signUp } from '../support/client.ts';
+import {
+  anAccount,
+  call,
+  claimsOf,
+  createLimited,
+  createLongLived,
+  logIn,
+  signUp,
+} from '../support/client.ts';
 import { aFactor, logInWithFactor, type TestFactor } from '../support/factors.ts';
 import { faultProxy } from '../support/fault-proxy.ts';
 import { testDatabase } from '../support/postgres.ts';
@@ -39,7 +47,9 @@ async function aLatchkey(t: Test): Promise<LatchkeyUnderTest> {
     now: () => SYSTEM_CLOCK.now() + ahead,
     monotonic: () => SYSTEM_CLOCK.monotonic() + ahead,
   };
-  const verifiers: { verifier: Verifier<TokenType>; heard: number }[] = [];
+  const verifiers: { verifier: Pick<Verifier, 'staleness'>; heard: number }[] = [];
+  /** Of those that take service tokens. */
+  let ofServices: Pick<Verifier<never>, 'verify'> | undefined;
   const usernames = new Map<number, string>();
   const factors = new Map<number, TestFactor>();
   /** The session's access token, by an exchanged one. */
@@ -54,7 +64,9 @@ async function aLatchkey(t: Test): Promise<LatchkeyUnderTest> {
   /** The events of the feed keep their order, so those before this one have arrived with it. */
   async function allHeard(): Promise<void> {
     const before = verifiers.map(({ heard }) => heard);
-    const { statusCode, body } = await manage(`PATCH /api/users/${witness}`, { name: `Witness ${Math.random()}` });
+    const { statusCode, body } = await manage(`PATCH /api/users/${witness}`, {
+      name: `Witness ${Math.random()}`,
+    });
     if (statusCode !== 200) throw new Error(body);
     if (!isAway) await until(() => verifiers.every(({ heard }, i) => heard > (before[i] ?? 0)));
   }
@@ -87,7 +99,8 @@ async function aLatchkey(t: Test): Promise<LatchkeyUnderTest> {
       const given = { issuer: ISSUER, url: through, audience, client: client(audience), onUser };
       const verifier = makeVerifier<Accepted>({ ...given, ...options }, clock);
       t.teardown(() => verifier.close());
-      verifiers.push(Object.assign(entry, { verifier: verifier as Verifier<TokenType> }));
+      verifiers.push(Object.assign(entry, { verifier }));
+      if ((verifier.accept as readonly TokenType[]).includes('service')) ofServices = verifier;
       return verifier;
     },
     async aUser(roles = []) {
@@ -107,14 +120,14 @@ async function aLatchkey(t: Test): Promise<LatchkeyUnderTest> {
       return forAudience;
     },
     async revoke(token) {
-      const { client_id: id } = claimsOf(token);
-      if (id === client('latchkey').id && claimsOf(token).client_version !== undefined) {
+      if (claimsOf(token).client_version !== undefined) {
         await withRegistry(databaseUrl, (registry) => registry.endTokens('shop'));
-        const { verifier } = verifiers.find(({ verifier: each }) => each.accept.includes('service')) ?? {};
-        await until(async () => verifier !== undefined && !(await isGood(verifier, token)));
+        await until(async () => ofServices !== undefined && !(await isGood(ofServices, token)));
         return;
       }
-      const { statusCode, body } = await call(target, 'DELETE /api/auth', { token: subjects.get(token) ?? token });
+      const { statusCode, body } = await call(target, 'DELETE /api/auth', {
+        token: subjects.get(token) ?? token,
+      });
       if (statusCode !== 200) throw new Error(body);
       await allHeard();
     },
@@ -142,7 +155,7 @@ async function aLatchkey(t: Test): Promise<LatchkeyUnderTest> {
   };
 }
 
-function isGood(verifier: Verifier<TokenType>, token: string): Promise<boolean> {
+function isGood(verifier: Pick<Verifier<never>, 'verify'>, token: string): Promise<boolean> {
   return verifier.verify(token).then(
     () => true,
     () => false,

@@ -188,7 +188,7 @@ export function makeFakeLatchkey({ issuer, ...hooks }: Hooks): FakeLatchkey {
     const isList = Array.isArray(tokens) && tokens.length > 0 && tokens.length <= MOST_USES;
     if (!isList || !tokens.every(isId) || Object.keys(others).length > 0) return problem('validation_failed');
     hooks.used(tokens);
-    return Response.json({ msg: 'The uses were noted.' });
+    return Response.json({ msg: 'received' });
   }
 
   const fake: FakeLatchkey = {

@@ -3,6 +3,7 @@ import { checkDemand, refuseUnproven, type Demand } from '../demand.ts';
 import { CLOCK_TOLERANCE } from '../options.ts';
 import { readScope, refuseOutOfScope, type Scope } from '../scope.ts';
 import {
+  fits,
   readLimitedToken,
   readToken,
   USERS_TYPES,
@@ -12,7 +13,14 @@ import {
   type VerifiedToken,
 } from '../verified-token.ts';
 import { invalid, wrongType } from '../verifier-error.ts';
-import { checkTestToken, claimsOf, kindOf, TYP_OF, type TestServiceToken, type TestToken } from './test-token.ts';
+import {
+  checkTestToken,
+  claimsOf,
+  kindOf,
+  TYP_OF,
+  type TestServiceToken,
+  type TestToken,
+} from './test-token.ts';
 
 /**
  * What middleware, plugin and `verifyRequest` take, without a Latchkey: these tokens are good, by the rules of a real
@@ -23,7 +31,9 @@ import { checkTestToken, claimsOf, kindOf, TYP_OF, type TestServiceToken, type T
  */
 export function fakeVerifier<Accepted extends TokenType = UsersType>(
   tokens: Readonly<Record<string, TestToken | TestServiceToken>>,
-  { accept = USERS_TYPES as readonly TokenType[] as readonly Accepted[] }: { accept?: readonly Accepted[] } = {},
+  {
+    accept = USERS_TYPES as readonly TokenType[] as readonly Accepted[],
+  }: { accept?: readonly Accepted[] } = {},
 ): Pick<Verifier<Accepted>, 'accept' | 'verify'> {
   const good = new Map(Object.entries(tokens).map(([text, token], i) => [text, verifiedOf(token, i + 1)]));
   const isAccepted = (type: string) => (accept as readonly string[]).includes(type);
@@ -36,8 +46,11 @@ export function fakeVerifier<Accepted extends TokenType = UsersType>(
       const needed = scope === undefined ? null : readScope(scope);
       const token = good.get(text);
       if (!token) throw invalid('inactive', 'the test has named no such token');
-      if (!isAccepted(token.tokenType === 'limited' ? 'access' : token.tokenType))
-        throw wrongType(accept, TYP_OF[token.tokenType]);
+      const { tokenType } = token;
+      if (tokenType === 'limited') {
+        if (needed === null && !isAccepted('access')) throw wrongType(accept, TYP_OF.limited);
+      } else if (!isAccepted(tokenType))
+        throw wrongType(accept, fits(TYP_OF[tokenType], accept) ? tokenType : TYP_OF[tokenType]);
       refuseOutOfScope(token, needed);
       refuseUnproven(token, { acr, maxAge }, Math.floor(Date.now() / 1000) - CLOCK_TOLERANCE);
       return token as VerifiedToken<Accepted>;

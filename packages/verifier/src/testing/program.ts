@@ -49,7 +49,8 @@ const CONTROLS: Readonly<
     return { msg: 'It has ended.' };
   },
   async '/test/outage'(issuer, { on, ...others }) {
-    if (typeof on !== 'boolean' || Object.keys(others).length > 0) throw new Mistake('send on, true or false');
+    if (typeof on !== 'boolean' || Object.keys(others).length > 0)
+      throw new Mistake('send on, true or false');
     await issuer.outage(on);
     return { msg: on ? 'Latchkey does not answer.' : 'Latchkey answers.' };
   },
@@ -74,7 +75,11 @@ async function control(issuer: TestIssuer, request: Request): Promise<Response> 
 function readArguments(): { port: number; issuer: TestIssuer } {
   try {
     const text = { type: 'string' } as const;
-    const options = { port: { ...text, default: '0' }, issuer: text, audience: { ...text, default: 'latchkey' } };
+    const options = {
+      port: { ...text, default: '0' },
+      issuer: text,
+      audience: { ...text, default: 'latchkey' },
+    };
     const { port, issuer, audience } = parseArgs({ options }).values;
     if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) throw new Error('--port must be a port');
     return { port: Number(port), issuer: testIssuer({ issuer, audience }) };

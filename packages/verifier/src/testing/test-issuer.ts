@@ -80,26 +80,27 @@ const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 
 /**
  * It makes keys of its own and takes none, so that it can imitate no real Latchkey.
- * @param options.issuer its ISSUER
- * @param options.audience its AUDIENCE
+ * @throws TypeError for another option, and for an issuer that is no URL
  */
 export function testIssuer(options: TestIssuerOptions = {}): TestIssuer {
   return makeTestIssuer(options).testIssuer;
 }
 
 export interface TestIssuerOptions {
+  /** Its ISSUER (default `https://latchkey.test`). */
   issuer?: string | undefined;
+  /** Its AUDIENCE (default `latchkey`). */
   audience?: string | undefined;
 }
 
 /** Also gives the credentials of other services, for our own tests. */
-export function makeTestIssuer({
-  issuer = 'https://latchkey.test',
-  audience: ownAudience = 'latchkey',
-}: TestIssuerOptions): {
+export function makeTestIssuer(given: TestIssuerOptions): {
   testIssuer: TestIssuer;
   optionsFor: (audience: string) => TestIssuer['options'];
 } {
+  const { issuer = 'https://latchkey.test', audience: ownAudience = 'latchkey', ...others } = given;
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) throw new TypeError(`${unknown} is no option: use issuer and audience`);
   let ahead = 0;
   let isAway = false;
   let lastId = 0;
@@ -117,7 +118,7 @@ export function makeTestIssuer({
   const owners = new Map<number | string, Owner & { version: number }>();
   /** By audience. */
   const clients = new Map<string, FakeClient & { secret: string; authorization: string }>();
-  const verifiers = new Set<Verifier<TokenType>>();
+  const verifiers = new Set<Pick<Verifier, 'close' | 'staleness'>>();
 
   const fake = makeFakeLatchkey({
     issuer,
@@ -169,7 +170,8 @@ export function makeTestIssuer({
     const found = tokens.get(token);
     if (!found || !isGood(found)) return { active: false };
     const { kind, owner, claims } = found;
-    if (claims.aud !== (kind === 'limited' ? audience + LIMITED_AUDIENCE : audience)) return { active: false };
+    if (claims.aud !== (kind === 'limited' ? audience + LIMITED_AUDIENCE : audience))
+      return { active: false };
     const { roles, emailVerified } = ownerOf(owner);
     const { email_verified: _, ...said } = claims;
     return {
@@ -237,7 +239,9 @@ export function makeTestIssuer({
     checkTestToken(token);
     const kind = kindOf(token as TestToken);
     if (expiresIn !== undefined && !isId(expiresIn))
-      throw new TypeError('expiresIn must be a whole number of seconds from 1: use advance() to let a token expire');
+      throw new TypeError(
+        'expiresIn must be a whole number of seconds from 1: use advance() to let a token expire',
+      );
     if (kind === 'llt' && audience !== ownAudience)
       throw new TypeError(`a long-lived token is for ${ownAudience} only`);
     if (kind === 'service' && audience === ownAudience)
@@ -285,14 +289,14 @@ export function makeTestIssuer({
     verifier<Accepted extends TokenType = UsersType>(options: Partial<VerifierOptions<Accepted>> = {}) {
       const { audience = ownAudience } = options;
       const verifier = makeVerifier<Accepted>({ ...optionsFor(audience), ...options }, clock);
-      const made = {
+      const made: Verifier<Accepted> = {
         ...verifier,
         close() {
-          verifiers.delete(made as Verifier<TokenType>);
+          verifiers.delete(made);
           return verifier.close();
         },
       };
-      verifiers.add(made as Verifier<TokenType>);
+      verifiers.add(made);
       return made;
     },
     token: make,
@@ -325,7 +329,8 @@ export function makeTestIssuer({
         return;
       }
       const since = performance.now();
-      const heardAfter = ({ staleness }: Verifier<TokenType>) => staleness() < (performance.now() - since) / 1000;
+      const heardAfter = ({ staleness }: Pick<Verifier, 'staleness'>) =>
+        staleness() < (performance.now() - since) / 1000;
       while (![...verifiers].every(heardAfter) && performance.now() - since < PATIENCE)
         await new Promise((resolve) => setTimeout(resolve, 5));
     },

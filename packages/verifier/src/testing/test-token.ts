@@ -63,7 +63,13 @@ const AMR = { mfa: ['pwd', 'otp', 'mfa'], phr: ['pop', 'user', 'mfa'] };
 
 export type TokenKind = UsersType | 'limited' | 'service';
 
-export function kindOf({ tokenType, scopes }: { tokenType?: TokenKind | undefined; scopes?: unknown }): TokenKind {
+export function kindOf({
+  tokenType,
+  scopes,
+}: {
+  tokenType?: TokenKind | undefined;
+  scopes?: unknown;
+}): TokenKind {
   return tokenType ?? (scopes === undefined ? 'access' : 'limited');
 }
 
@@ -88,7 +94,8 @@ export function checkTestToken(token: TestToken | TestServiceToken, more: readon
   if (!Object.hasOwn(MEMBERS, kind)) throw new TypeError('tokenType must be access, llt, limited or service');
   const known = ['tokenType', ...MEMBERS[kind], ...more];
   const unknown = Object.keys(given).find((name) => !known.includes(name));
-  if (unknown !== undefined) throw new TypeError(`a token of type ${kind} has no ${unknown}: use ${known.join(', ')}`);
+  if (unknown !== undefined)
+    throw new TypeError(`a token of type ${kind} has no ${unknown}: use ${known.join(', ')}`);
   const { userId, clientId, roles, scopes, acr, authTime, emailVerified } = given;
   if (kind !== 'service' && !isId(userId)) throw new TypeError('userId must be a whole number from 1');
   if (kind === 'service' && !(typeof clientId === 'string' && /[^0-9]/.test(clientId)))
@@ -148,5 +155,8 @@ export function claimsOf(token: TestToken | TestServiceToken, owner: Owner, issu
 /** 128 random bits, in 22 characters of base64url. */
 export function randomJti(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return btoa(String.fromCharCode(...bytes)).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '');
 }
