@@ -49,7 +49,7 @@ async function aLatchkey(t: Test): Promise<LatchkeyUnderTest> {
   };
   const verifiers: { verifier: Pick<Verifier, 'staleness'>; heard: number }[] = [];
   /** Of those that take service tokens. */
-  let ofServices: Pick<Verifier<never>, 'verify'> | undefined;
+  let ofServices: Pick<Verifier<TokenType>, 'verify'> | undefined;
   const usernames = new Map<number, string>();
   const factors = new Map<number, TestFactor>();
   /** The session's access token, by an exchanged one. */
@@ -155,7 +155,7 @@ async function aLatchkey(t: Test): Promise<LatchkeyUnderTest> {
   };
 }
 
-function isGood(verifier: Pick<Verifier<never>, 'verify'>, token: string): Promise<boolean> {
+function isGood(verifier: Pick<Verifier<TokenType>, 'verify'>, token: string): Promise<boolean> {
   return verifier.verify(token).then(
     () => true,
     () => false,

@@ -1,5 +1,5 @@
 import { readScope, type Scope } from '../scope.ts';
-import { isId, LIMITED_AUDIENCE, LIMITED_TYP, TYPS, type UsersType } from '../verified-token.ts';
+import { isId, LIMITED_AUDIENCE, LIMITED_TYP, readRoles, TYPS, type UsersType } from '../verified-token.ts';
 
 /** A user's token. */
 export interface TestToken {
@@ -85,25 +85,22 @@ const MEMBERS: Readonly<Record<TokenKind, readonly string[]>> = {
 
 /**
  * Tests in JavaScript may pass anything, and a misspelt member would make another token than the test means.
- * @param more names of members that the caller reads
  * @throws TypeError
  */
-export function checkTestToken(token: TestToken | TestServiceToken, more: readonly string[] = []): void {
-  const given = token as Partial<TestToken & TestServiceToken>;
+export function checkTestToken(token: TestToken | TestServiceToken): void {
+  const given = token as Partial<Record<keyof TestToken | keyof TestServiceToken, unknown>>;
   const kind = kindOf(given as TestToken);
   if (!Object.hasOwn(MEMBERS, kind)) throw new TypeError('tokenType must be access, llt, limited or service');
-  const known = ['tokenType', ...MEMBERS[kind], ...more];
-  const unknown = Object.keys(given).find((name) => !known.includes(name));
-  if (unknown !== undefined)
-    throw new TypeError(`a token of type ${kind} has no ${unknown}: use ${known.join(', ')}`);
+  const known = ['tokenType', ...MEMBERS[kind]];
+  const unknown = Object.entries(given).find(([name, value]) => value !== undefined && !known.includes(name));
+  if (unknown) throw new TypeError(`a token of type ${kind} has no ${unknown[0]}: use ${known.join(', ')}`);
   const { userId, clientId, roles, scopes, acr, authTime, emailVerified } = given;
   if (kind !== 'service' && !isId(userId)) throw new TypeError('userId must be a whole number from 1');
   if (kind === 'service' && !(typeof clientId === 'string' && /[^0-9]/.test(clientId)))
     throw new TypeError('clientId must be a text that is no number, such as lkc_billing');
-  if (roles !== undefined && !(Array.isArray(roles) && roles.every((role) => typeof role === 'string')))
-    throw new TypeError('roles must be a list of texts');
+  if (readRoles(roles) === null) throw new TypeError('roles must be a list of texts');
   if (kind === 'limited') readScope(scopes as Scope);
-  if (acr !== undefined && !Object.hasOwn(AMR, acr)) throw new TypeError('acr must be mfa or phr');
+  if (acr !== undefined && !Object.hasOwn(AMR, acr as string)) throw new TypeError('acr must be mfa or phr');
   if (authTime !== undefined && !isId(authTime))
     throw new TypeError('authTime must be a whole number of seconds since 1970');
   if (emailVerified !== undefined && typeof emailVerified !== 'boolean')

@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import type { Verifier } from '../../src/create-verifier.ts';
 import { fakeVerifier, testIssuer, type TestServiceToken, type TestToken } from '../../src/testing/main.ts';
-import { TOKEN_TYPES, USERS_TYPES, type AnyToken } from '../../src/verified-token.ts';
+import { TOKEN_TYPES, USERS_TYPES, type AnyToken, type TokenType } from '../../src/verified-token.ts';
 import { VerifierError } from '../../src/verifier-error.ts';
 import { verifyRequest } from '../../src/verify-request.ts';
 import { bearer } from '../../../../test/support/client.ts';
@@ -32,7 +32,7 @@ const CHECKS: object[] = [
 ];
 
 /** All that a service sees, without what differs from token to token. */
-async function seenBy({ verify }: Pick<Verifier<never>, 'verify'>, token: string, checks: object) {
+async function seenBy({ verify }: Pick<Verifier<TokenType>, 'verify'>, token: string, checks: object) {
   try {
     const { claims, ...seen } = (await verify(token, checks as { scope: string })) as AnyToken;
     const { sid, iat, exp, gen, jti, client_version, aud, auth_time, ...rest } = claims as unknown as Record<
