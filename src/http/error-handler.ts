@@ -61,7 +61,7 @@ export function sendError(
     requestLog,
     isNews = () => true,
   } = options;
-  const refusal = error instanceof AuthError ? error : translate(error);
+  const refusal = error instanceof AuthError ? error : translate(error, request);
   const [status] = PROBLEMS[refusal.code];
   if (status === 500) requestLog?.failed(request, error);
   else if (refusal.code === 'unavailable' && refusal.cause) {
@@ -81,7 +81,7 @@ export function sendError(
     warnOfRelay?.(request);
   }
   if (refusal.code === 'malformed_json' || refusal.code === 'unsupported_media_type')
-    problem.detail += ` ${bodyHint(request)}`;
+    problem.detail += ` This operation takes ${takenBody(request)}.`;
   if (hint !== '' && refusal.code === 'not_found') problem.detail += ` ${hint}`;
   if (refusal.code === 'token_missing' && request.headers.authorization !== undefined)
     problem.detail += ' The header must be `Authorization: Bearer TOKEN`.';
@@ -103,20 +103,20 @@ export function sendError(
     });
 }
 
-/** What a caller whose body is missing or of another type should send. */
-function bodyHint({ routeOptions: { schema } }: FastifyRequest): string {
+/** What a caller whose body is missing, or another kind of body, should send. */
+function takenBody({ routeOptions: { schema } }: FastifyRequest): string {
   const { body, consumes = ['application/json'] } = schema ?? {};
-  if (body === undefined) return 'This operation takes no body.';
+  if (body === undefined) return 'no body';
   const { required = [], properties = {} } = body as { required?: string[]; properties?: object };
   const members = required.length > 0 ? required : Object.keys(properties);
-  return `This operation takes ${consumes.join(' or ')} with ${members.join(', ')}.`;
+  return `${consumes.join(' or ')} with ${members.join(', ')}`;
 }
 
-function translate(error: FastifyError | Error): AuthError {
+function translate(error: FastifyError | Error, request: FastifyRequest): AuthError {
   const { code = '', statusCode = 500 } = error as Partial<FastifyError>;
   const known = FASTIFY_CODES[code];
   if (known) {
-    const errors = fieldErrors(error as FastifyError);
+    const errors = fieldErrors(error as FastifyError, takenBody(request));
     return new AuthError(known, { cause: error, ...(errors && { errors }) });
   }
   return new AuthError(statusCode >= 400 && statusCode < 500 ? 'bad_request' : 'internal_error', {
@@ -124,14 +124,18 @@ function translate(error: FastifyError | Error): AuthError {
   });
 }
 
-/** The validator's errors, without any value that the client sent. */
-function fieldErrors({ validation, validationContext = 'body' }: FastifyError): FieldError[] | undefined {
+/** The validator's errors, without any value that the client sent. @param taken what the operation takes as a body. */
+function fieldErrors(
+  { validation, validationContext = 'body' }: FastifyError,
+  taken: string,
+): FieldError[] | undefined {
   const isText = validationContext !== 'body';
   return validation?.slice(0, MAX_FIELD_ERRORS).map(({ instancePath, keyword, params, message }) => {
     const where = isText ? validationContext.replace('querystring', 'query') : '';
     const property = params.missingProperty ?? params.additionalProperty;
     const path = `${instancePath}${typeof property === 'string' ? `/${truncate(property, 64)}` : ''}`;
-    const said = PATTERN_MESSAGES.get(String(params.pattern)) ?? message;
+    const isBody = where + path === '' && keyword === 'type';
+    const said = isBody ? `must be ${taken}` : (PATTERN_MESSAGES.get(String(params.pattern)) ?? message);
     return { path: where + path, ...fieldProblem(keyword, Number(params.limit), said, isText) };
   });
 }

@@ -22,7 +22,10 @@ export function oauthMembers(request: FastifyRequest, { code, detail }: Problem)
   return speaksOAuth(request) ? oauthMembersOf(code, detail) : {};
 }
 
-export function oauthMembersOf(code: ErrorCode, detail: string): { error: string; error_description: string } {
+export function oauthMembersOf(
+  code: ErrorCode,
+  detail: string,
+): { error: string; error_description: string } {
   return { error: OAUTH_CODES[code] ?? 'invalid_request', error_description: detail };
 }
 
