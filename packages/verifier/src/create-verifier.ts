@@ -17,7 +17,7 @@ import { suspectOptions } from './suspect-options.ts';
 import { makeReadCached, makeTokenCache } from './token-cache.ts';
 import type { AnyToken, LimitedToken, TokenType, UsersType, VerifiedToken } from './verified-token.ts';
 import { makeTellOfUsers } from './tell-of-users.ts';
-import { makeUses } from './uses.ts';
+import { makeUses, type UsesTimes } from './uses.ts';
 import { insufficient, invalid, unavailable, VerifierError } from './verifier-error.ts';
 
 export interface Verifier<Accepted extends TokenType = UsersType> {
@@ -68,10 +68,11 @@ export function createVerifier<Accepted extends TokenType = UsersType>(
   return makeVerifier(options, SYSTEM_CLOCK);
 }
 
-/** For tests, which pass a clock. */
+/** For tests, which pass a clock, and how long a minute between two reports of uses takes. */
 export function makeVerifier<Accepted extends TokenType = UsersType>(
   options: VerifierOptions<Accepted>,
   clock: VerifierClock,
+  times?: UsesTimes,
 ): Verifier<Accepted> {
   const settings = readOptions(options);
   const { maxStaleness, whenStale, clockTolerance, onError } = settings;
@@ -108,6 +109,7 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
   const uses = makeUses({
     report: (tokens) => latchkey.reportUses(tokens),
     size: settings.cacheSize,
+    times,
     onReport(failure) {
       // The feed tells of outages.
       if (failure === null || isMistake(failure)) reportFailedUses(failure);
