@@ -24,7 +24,7 @@ import {
   type VerifiedToken,
 } from './verified-token.ts';
 import { makeTellOfUsers } from './tell-of-users.ts';
-import { makeUses } from './uses.ts';
+import { makeUses, type UsesTimes } from './uses.ts';
 import { invalid, unavailable, VerifierError, wrongType } from './verifier-error.ts';
 
 export interface Verifier<Accepted extends TokenType = UsersType> {
@@ -75,10 +75,11 @@ export function createVerifier<Accepted extends TokenType = UsersType>(
   return makeVerifier(options, SYSTEM_CLOCK);
 }
 
-/** For the test issuer and our own tests, which pass a clock. */
+/** For tests, which pass a clock, and how long a minute between two reports of uses takes. */
 export function makeVerifier<Accepted extends TokenType = UsersType>(
   options: VerifierOptions<Accepted>,
   clock: VerifierClock,
+  times?: UsesTimes,
 ): Verifier<Accepted> {
   const settings = readOptions(options);
   const { maxStaleness, whenStale, clockTolerance, onError } = settings;
@@ -115,6 +116,7 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
   const uses = makeUses({
     report: (tokens) => latchkey.reportUses(tokens),
     size: settings.cacheSize,
+    times,
     onReport(failure) {
       // The feed tells of outages.
       if (failure === null || isMistake(failure)) reportFailedUses(failure);

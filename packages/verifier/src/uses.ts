@@ -16,7 +16,7 @@ interface Parts {
   size: number;
   /** Called after each report, with null if it worked. */
   onReport: (failure: unknown) => void;
-  times?: Partial<typeof TIMES>;
+  times?: UsesTimes | undefined;
 }
 
 /** Milliseconds. */
@@ -26,6 +26,8 @@ const TIMES = {
   /** After an answer of an older Latchkey, which takes no reports. */
   pause: 3_600_000,
 };
+
+export type UsesTimes = Partial<typeof TIMES>;
 
 /** The most ids that Latchkey takes in one request. */
 const BATCH = 500;

@@ -5,6 +5,7 @@ import { SYSTEM_CLOCK } from '../src/clock.ts';
 import { createVerifier, makeVerifier } from '../src/create-verifier.ts';
 import type { UserEvent } from '../src/feed-message.ts';
 import type { VerifierOptions } from '../src/options.ts';
+import type { UsesTimes } from '../src/uses.ts';
 import type { TokenType } from '../src/verified-token.ts';
 import { VerifierError } from '../src/verifier-error.ts';
 import { bareEnvironment } from '../../../test/support/environment.ts';
@@ -19,12 +20,14 @@ function verifierOf<Accepted extends TokenType = 'access' | 'llt'>(
   t: Test,
   { url, client }: FakeLatchkey,
   overrides: Partial<VerifierOptions<Accepted>> = {},
+  times: UsesTimes = {},
 ) {
   let ahead = 0;
   const errors: Error[] = [];
   const verifier = makeVerifier(
     { issuer: url, audience: 'latchkey', client, onError: (error) => errors.push(error), ...overrides },
     { now: () => Date.now() + ahead, monotonic: () => SYSTEM_CLOCK.monotonic() + ahead },
+    times,
   );
   t.teardown(() => verifier.close());
   const refusal = (token: string) =>
@@ -491,24 +494,13 @@ test('after garbage collection, close still hangs up on a server that never answ
   await until(() => given === 0);
 });
 
-/** Makes a minute pass in a moment, for timers that are set from now on. */
-function shortenMinutes(t: Test): void {
-  const { setTimeout: usual } = globalThis;
-  const shortened = (run: () => void, ms?: number) => usual(run, ms === 60_000 ? 50 : ms);
-  globalThis.setTimeout = Object.assign(shortened, usual);
-  t.teardown(() => {
-    globalThis.setTimeout = usual;
-  });
-}
-
 test('reports the long-lived and limited tokens that it has answered from memory', async (t) => {
-  shortenMinutes(t);
   const fake = await fakeLatchkey(t);
   fake.introspect = (token) => ({
     ...activeAnswer(token),
     ...(token === limited && { token_use: 'limited' }),
   });
-  const { verifier, errors } = verifierOf(t, fake);
+  const { verifier, errors } = verifierOf(t, fake, {}, { interval: 50 });
   await verifier.ready();
   const [llt, other] = [await fake.sign(...longLived(12)), await fake.sign(...longLived(13))];
   const [claims] = longLived(14, {
