@@ -272,6 +272,7 @@ export function makeTestIssuer(given: TestIssuerOptions): {
     const request = new Request(input, init);
     // As Node's own fails when nobody listens.
     if (isAway) throw new TypeError('fetch failed', { cause: { code: 'ECONNREFUSED' } });
+    await hasKey;
     return fake.answer(request);
   };
 

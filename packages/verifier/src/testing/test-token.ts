@@ -140,7 +140,9 @@ export function claimsOf(token: TestToken | TestServiceToken, owner: Owner, issu
     ...user,
     aud: audience,
     gen,
-    ...(isOwn ? { jti: `${id}.${gen}` } : { jti: randomJti(), client_id: 'latchkey' }),
+    jti: isOwn ? `${id}.${gen}` : randomJti(),
+    // The user's own client asked for it.
+    client_id: 'latchkey',
     ...ends(isOwn ? LIFETIMES.access : LIFETIMES.ofAudience),
     ...((owner.roles.length > 0 || !isOwn) && { roles: owner.roles }),
     ...(owner.emailVerified && { email_verified: true }),
