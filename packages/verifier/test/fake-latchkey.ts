@@ -13,8 +13,12 @@ import { serve, type Served } from '../src/testing/serve.ts';
 import { freePort } from '../../../test/support/free-port.ts';
 
 /** The fake Latchkey of `@latchkey/verifier/testing` over HTTP. The test controls every part, and sees every request. */
-export interface FakeLatchkey extends Omit<Fake, 'answer' | 'close'> {
+export interface FakeLatchkey extends Omit<Fake, 'answer' | 'close' | 'publish' | 'publishClients'> {
   url: string;
+  /** Puts an event on the stream. */
+  publish(event: string, data: object): void;
+  /** Sends the versions of the clients to every connected reader. */
+  publishClients(versions: Record<string, number>): void;
   client: { id: string; secret: string };
   /** Every request, as `GET /path`. */
   requests: string[];

@@ -12,7 +12,7 @@ export interface FakeLatchkey {
   addKey(algorithm?: string): Promise<{ kid: string; privateKey: CryptoKey; jwk: JWK }>;
   /** The keys in the JWKS. */
   published: JWK[];
-  sign(claims: object, header?: object, key?: CryptoKey | Uint8Array): Promise<string>;
+  sign: (claims: object, header?: object, key?: CryptoKey | Uint8Array) => Promise<string>;
   /** Puts an event on the stream. Resolves when every connected reader has applied it. */
   publish(event: string, data: object): Promise<void>;
   /** Writes raw text to every connected reader. */

@@ -38,23 +38,28 @@ export function fakeVerifier<Accepted extends TokenType = UsersType>(
   const good = new Map(Object.entries(tokens).map(([text, token], i) => [text, verifiedOf(token, i + 1)]));
   const isAccepted = (type: string) => (accept as readonly string[]).includes(type);
 
+  function decide(text: string, options: Demand & { scope?: Scope | undefined }): AnyToken {
+    checkDemand(options);
+    const { scope, acr, maxAge } = options;
+    const needed = scope === undefined ? null : readScope(scope);
+    const token = good.get(text);
+    if (!token) throw invalid('inactive', 'the test has named no such token');
+    const { tokenType } = token;
+    if (tokenType === 'limited') {
+      if (needed === null && !isAccepted('access')) throw wrongType(accept, TYP_OF.limited);
+    } else if (!isAccepted(tokenType))
+      throw wrongType(accept, fits(TYP_OF[tokenType], accept) ? tokenType : TYP_OF[tokenType]);
+    refuseOutOfScope(token, needed);
+    refuseUnproven(token, { acr, maxAge }, Math.floor(Date.now() / 1000) - CLOCK_TOLERANCE);
+    return token;
+  }
+
   return {
     accept,
-    async verify(text: string, options: Demand & { scope?: Scope | undefined } = {}) {
-      checkDemand(options);
-      const { scope, acr, maxAge } = options;
-      const needed = scope === undefined ? null : readScope(scope);
-      const token = good.get(text);
-      if (!token) throw invalid('inactive', 'the test has named no such token');
-      const { tokenType } = token;
-      if (tokenType === 'limited') {
-        if (needed === null && !isAccepted('access')) throw wrongType(accept, TYP_OF.limited);
-      } else if (!isAccepted(tokenType))
-        throw wrongType(accept, fits(TYP_OF[tokenType], accept) ? tokenType : TYP_OF[tokenType]);
-      refuseOutOfScope(token, needed);
-      refuseUnproven(token, { acr, maxAge }, Math.floor(Date.now() / 1000) - CLOCK_TOLERANCE);
-      return token as VerifiedToken<Accepted>;
-    },
+    verify: (text: string, options: Demand & { scope?: Scope | undefined } = {}) =>
+      new Promise<VerifiedToken<Accepted>>((resolve) => {
+        resolve(decide(text, options) as VerifiedToken<Accepted>);
+      }),
   };
 }
 
@@ -66,7 +71,7 @@ function verifiedOf(token: TestToken | TestServiceToken, id: number): AnyToken {
   const issue = { issuer: 'https://latchkey.test', ownAudience: audience, audience };
   const now = Math.floor(Date.now() / 1000);
   const claims = claimsOf(token, { roles, emailVerified }, { ...issue, id, now });
-  const kind = kindOf(token as TestToken);
+  const kind = kindOf(token);
   const payload = structuredClone(claims);
   const verified = kind === 'limited' ? readLimitedToken(payload) : readToken(payload, kind);
   if (!verified) throw new TypeError(`Latchkey issues no such token of type ${kind}`);

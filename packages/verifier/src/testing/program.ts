@@ -26,7 +26,7 @@ const MEMBERS = {
 class Mistake extends Error {}
 
 function tokenOf(body: Record<string, unknown>): (TestToken | TestServiceToken) & TokenTerms {
-  const named = Object.entries(body).map(([name, value]) => {
+  const named = Object.entries(body).map(([name, value]): [string, unknown] => {
     if (!Object.hasOwn(MEMBERS, name))
       throw new Mistake(`${name} is unknown: use ${Object.keys(MEMBERS).join(', ')}`);
     return [MEMBERS[name as keyof typeof MEMBERS], value];
@@ -91,12 +91,12 @@ function readArguments(): { port: number; issuer: TestIssuer } {
 
 const { port, issuer } = readArguments();
 const { options } = issuer;
-const { url, stop } = await serve((request) => {
+const served = await serve((request) => {
   const isControl = new URL(request.url).pathname.startsWith('/test/');
   return isControl ? control(issuer, request) : options.fetch(request);
 }, port);
 const environment = {
-  LATCHKEY_URL: url,
+  LATCHKEY_URL: served.url,
   LATCHKEY_ISSUER: options.issuer,
   LATCHKEY_AUDIENCE: options.audience,
   LATCHKEY_CLIENT_ID: options.client.id,
@@ -107,5 +107,5 @@ process.stdout.write(
     .map(([name, value]) => `${name}=${value}\n`)
     .join(''),
 );
-const end = () => void Promise.all([issuer.close(), stop()]).then(() => process.exit(0));
+const end = () => void Promise.all([issuer.close(), served.stop()]).then(() => process.exit(0));
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, end);

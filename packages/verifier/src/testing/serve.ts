@@ -62,8 +62,8 @@ async function respond(
   // It may have been closed while the answer was made.
   if (outgoing.destroyed) hangUp();
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
-    const { value } = part;
-    await new Promise((resolve) => outgoing.write(value, resolve));
+    const bytes = part.value as Uint8Array;
+    await new Promise((resolve) => outgoing.write(bytes, resolve));
     if (isStream) await new Promise((resolve) => setTimeout(resolve, PAUSE));
   }
   outgoing.end();

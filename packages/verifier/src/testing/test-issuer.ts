@@ -156,7 +156,7 @@ export function makeTestIssuer(given: TestIssuerOptions): {
     const bearer = tokens.get(/^Bearer +(\S+) *$/i.exec(authorization)?.[1] ?? '');
     if (!bearer) return all.find((client) => client.authorization === authorization) ?? null;
     const isOwn = bearer.claims.aud === issuer && isGood(bearer);
-    return (isOwn && all.find(({ id }) => id === bearer.owner)) || null;
+    return isOwn ? (all.find(({ id }) => id === bearer.owner) ?? null) : null;
   }
 
   function isGood({ kind, owner, claims }: Issued): boolean {
@@ -173,15 +173,15 @@ export function makeTestIssuer(given: TestIssuerOptions): {
     if (claims.aud !== (kind === 'limited' ? audience + LIMITED_AUDIENCE : audience))
       return { active: false };
     const { roles, emailVerified } = ownerOf(owner);
-    const { email_verified: _, ...said } = claims;
     return {
-      ...said,
+      ...claims,
       active: true,
       token_type: 'Bearer',
       token_use: kind,
       ...(kind !== 'service' && { username: `user-${owner}` }),
       roles,
-      ...(emailVerified && { email_verified: true }),
+      // The present state: absent from the answer unless it is true.
+      email_verified: emailVerified || undefined,
     };
   }
 
@@ -210,9 +210,8 @@ export function makeTestIssuer(given: TestIssuerOptions): {
     const exp = Math.min(claims.exp ?? 0, iat + LIFETIMES.ofAudience);
     if (exp <= iat) return problem('invalid_subject_token');
     const { roles, emailVerified } = ownerOf(owner);
-    const { email_verified: _, ...kept } = claims;
     const exchanged = {
-      ...kept,
+      ...claims,
       aud: audience,
       jti: randomJti(),
       iat,
@@ -220,7 +219,7 @@ export function makeTestIssuer(given: TestIssuerOptions): {
       client_id: client.id,
       act: { sub: client.id },
       roles,
-      ...(emailVerified && { email_verified: true }),
+      email_verified: emailVerified || undefined,
     };
     const type = { issued_token_type: 'urn:ietf:params:oauth:token-type:access_token' };
     return issued(await sign('access', owner, exchanged), exp - iat, type);
@@ -237,7 +236,7 @@ export function makeTestIssuer(given: TestIssuerOptions): {
     ...token
   }: (TestToken | TestServiceToken) & TokenTerms): Promise<string> {
     checkTestToken(token);
-    const kind = kindOf(token as TestToken);
+    const kind = kindOf(token);
     if (expiresIn !== undefined && !isId(expiresIn))
       throw new TypeError(
         'expiresIn must be a whole number of seconds from 1: use advance() to let a token expire',

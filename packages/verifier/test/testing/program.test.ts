@@ -54,7 +54,7 @@ test('latchkey-test-issuer prints the agent’s environment, and does what tests
   const isRefused = (token: string) =>
     verifier.verify(token).then(
       () => false,
-      ({ reason }: { reason: string }) => reason === 'revoked',
+      (error: unknown) => (error as { reason?: string }).reason === 'revoked',
     );
 
   const first = await tokenFor({
