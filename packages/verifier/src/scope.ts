@@ -1,4 +1,3 @@
-import type { AnyToken } from './verified-token.ts';
 import { insufficient } from './verifier-error.ts';
 
 /** One scope, or several of which all are needed. */
@@ -25,9 +24,11 @@ export function readScope(scope: Scope): readonly string[] {
  * @param needed null for none.
  * @throws VerifierError `insufficient_scope`
  */
-export function refuseOutOfScope(token: AnyToken, needed: readonly string[] | null): void {
-  if (token.tokenType !== 'limited') return;
-  const { scopes } = token;
+export function refuseOutOfScope(
+  { tokenType, scopes = [] }: { readonly tokenType: string; readonly scopes?: readonly string[] },
+  needed: readonly string[] | null,
+): void {
+  if (tokenType !== 'limited') return;
   if (!needed?.every((scope) => scopes.includes(scope))) throw insufficient(needed, scopes);
 }
 
