@@ -1,4 +1,7 @@
 import type { Test } from 'tap';
+import { SYSTEM_CLOCK } from '../../../packages/verifier/src/clock.ts';
+import { makeVerifier } from '../../../packages/verifier/src/create-verifier.ts';
+import type { Environment } from '../../../src/config/config.ts';
 import { callRight, RIGHTS } from '../../../src/domain/rights.ts';
 import { buildTestApp } from '../../support/app.ts';
 import { audienceClients } from '../../support/audiences.ts';
@@ -8,13 +11,14 @@ import { aRegisteredService, basic } from '../../support/registered-service.ts';
 import { serviceToken } from '../../support/service-tokens.ts';
 import { sql } from '../../support/sql.ts';
 import { onAStore } from '../../support/stores.ts';
+import { until } from '../../support/until.ts';
 import { written } from '../../support/written.ts';
 
 const PATH = 'POST /api/auth/uses';
 const HOUR = 3_600_000;
 
 /** A running replica with a user, whose tokens the services name. */
-async function aWorld(t: Test, env: Record<string, string>) {
+async function aWorld(t: Test, env: Environment) {
   const target = await buildTestApp(t, { env });
   target.composition.start();
   const { databaseUrl } = target;
@@ -123,6 +127,30 @@ onAStore('reported uses', async (t, env) => {
     t.strictSame(await list(), before);
     t.equal((await report(many.slice(1))).statusCode, 200, '500');
   });
+});
+
+onAStore('a verifier reports what it has answered from memory', async (t, env) => {
+  const { target, databaseUrl, access, list, age } = await aWorld(t, env);
+  const { id, longlived_token: token } = await createLongLived(target, access);
+  const { serviceId, secret } = await aRegisteredService(databaseUrl, 'reader');
+  const verifier = makeVerifier(
+    {
+      issuer: 'http://localhost:3000',
+      audience: 'latchkey',
+      url: await target.app.listen({ port: 0 }),
+      client: { id: serviceId, secret },
+    },
+    SYSTEM_CLOCK,
+    { interval: 50 },
+  );
+  t.teardown(() => verifier.close());
+  await verifier.ready();
+  await verifier.verify(token);
+  await written(target);
+  await age(id, HOUR);
+  const asked = (await list()).get(id) ?? 0;
+  await verifier.verify(token);
+  await until(async () => ((await list()).get(id) ?? 0) > asked);
 });
 
 onAStore('a service without the right reports nothing', async (t, env) => {

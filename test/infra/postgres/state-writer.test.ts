@@ -110,7 +110,7 @@ onEveryRecords(
       await aToken(second + 60_000),
       await aToken(second + 60_000, { scopes: ['a'], audience: 'b' }),
     ];
-    const [ended, expired] = [await aToken(), await aToken(second - 60_000)];
+    const [ended, expired] = [await aToken(), await aToken(second - 120_000)];
     await tokens.revoke(userId, ended, at);
     const ids = [plain, limited, ended, expired, session, 1_000_000];
     const report = (when: number) => writer.saveReportedUses(ids.map((tokenId) => ({ tokenId, at: when })));
