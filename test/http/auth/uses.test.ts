@@ -5,7 +5,15 @@ import type { Environment } from '../../../src/config/config.ts';
 import { callRight, RIGHTS } from '../../../src/domain/rights.ts';
 import { buildTestApp } from '../../support/app.ts';
 import { audienceClients } from '../../support/audiences.ts';
-import { bearer, call, claimsOf, createLimited, createLongLived, signUp, verify } from '../../support/client.ts';
+import {
+  bearer,
+  call,
+  claimsOf,
+  createLimited,
+  createLongLived,
+  signUp,
+  verify,
+} from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
 import { aRegisteredService, basic } from '../../support/registered-service.ts';
 import { serviceToken } from '../../support/service-tokens.ts';
@@ -85,7 +93,10 @@ onAStore('reported uses', async (t, env) => {
     await written(target);
     const rows = () => sql(databaseUrl, 'SELECT * FROM tokens ORDER BY id');
     const before = await rows();
-    t.equal((await report([session, ended.id, expired.id, 999_999, Number.MAX_SAFE_INTEGER])).statusCode, 200);
+    t.equal(
+      (await report([session, ended.id, expired.id, 999_999, Number.MAX_SAFE_INTEGER])).statusCode,
+      200,
+    );
     await written(target);
     t.strictSame(await rows(), before);
   });
