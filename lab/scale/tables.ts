@@ -52,8 +52,20 @@ function partText(part: Part, document: ScaleDocument, costs: Costs): string | n
 
 /** The tables of each measured part. */
 function tablesOf(document: ScaleDocument, costs: Costs): Partial<Record<Part, Table[]>> {
-  const { replicas, connections, sessions, cold, tokens, changes, readers, uses, replay, proxied, large, mixed } =
-    document;
+  const {
+    replicas,
+    connections,
+    sessions,
+    cold,
+    tokens,
+    changes,
+    readers,
+    uses,
+    replay,
+    proxied,
+    large,
+    mixed,
+  } = document;
   const held = sessions?.figures.flatMap(({ figures }) => figures) ?? [];
   return {
     ...(replicas && {

@@ -53,9 +53,9 @@ export async function measureUses(
     url: replicas.urls[0],
     audience: 'latchkey',
     client: { id: serviceId, secret },
-    fetch: (...request: Parameters<typeof fetch>) => {
-      if (String(request[0]).endsWith('/uses')) reports++;
-      return fetch(...request);
+    fetch: (to: Parameters<typeof fetch>[0], init?: RequestInit) => {
+      if (new URL(to instanceof Request ? to.url : to).pathname === '/api/auth/uses') reports++;
+      return fetch(to, init);
     },
   };
   const verifiers = Array.from({ length: many }, () =>

@@ -3,7 +3,14 @@ import { SYSTEM_CLOCK } from '../../packages/verifier/src/clock.ts';
 import { makeVerifier } from '../../packages/verifier/src/create-verifier.ts';
 import { anAccount, bearer, claimsOf, type Pair } from '../support/client.ts';
 import { anApp } from '../support/factors.ts';
-import { createLimitedOver, createLongLivedOver, logInOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
+import {
+  createLimitedOver,
+  createLongLivedOver,
+  logInOver,
+  refreshOver,
+  signUpOver,
+  verifyOver,
+} from '../support/over-http.ts';
 import type { Mail } from '../support/mails.ts';
 import { aRegisteredService, basic } from '../support/registered-service.ts';
 import { sql } from '../support/sql.ts';
@@ -171,9 +178,9 @@ export async function usesBesidePrevious(t: Test, { previous, next, databaseUrl 
       client: { id: serviceId, secret },
       // The balancer sends the first report to the previous release.
       fetch: async (to, init) => {
-        const path = String(to).slice(next.length);
-        const isReport = path === '/api/auth/uses';
-        const response = await fetch((isReport && statuses.length === 0 ? previous : next) + path, init);
+        const { pathname } = new URL(to instanceof Request ? to.url : to);
+        const isReport = pathname === '/api/auth/uses';
+        const response = await fetch((isReport && statuses.length === 0 ? previous : next) + pathname, init);
         if (isReport) statuses.push(response.status);
         return response;
       },

@@ -100,6 +100,7 @@ type Body = Partial<Account> & {
   disabled?: boolean;
   email_verified?: boolean;
   invite?: boolean;
+  tokens?: number[];
 };
 
 interface Effect {
@@ -276,6 +277,10 @@ function bodyOf(dice: Dice, operation: Operation, world: World, session: Session
     return { username: dice.pick(world.accounts).username };
   if (['verifyEmail', 'changeEmail'].includes(operation.operationId))
     return { verification_token: `lkv_${dice.word(43)}` };
+  if (operation.operationId === 'reportUses')
+    return {
+      tokens: [session?.id ?? 1, ...(session?.longLived ?? []).map(({ id }) => id), 1 + dice.below(1e6)],
+    };
   if (operation.operationId === 'takeMails') return { limit: 1 + dice.below(100) };
   if (operation.operationId === 'completeLogin') {
     const proof = dice.pick([{ code: '123456' }, { recovery_code: dice.word(24) }]);

@@ -34,10 +34,14 @@ export function makeClockCheck(clockTolerance: number, report: (error: VerifierE
     const [ahead, behind] = [(sent - date) / 1000, (date - received) / 1000];
     const isWrong = Math.max(ahead, behind) > clockTolerance + ROUNDING;
     if (isWrong && !isReported) {
-      const difference = ahead > behind ? `${Math.round(ahead)} s ahead of` : `${Math.round(behind)} s behind`;
+      const difference =
+        ahead > behind ? `${Math.round(ahead)} s ahead of` : `${Math.round(behind)} s behind`;
       callListener(
         report,
-        unavailable('clock', `this machine's clock is ${difference} Latchkey's: set it right, for tokens expire by it`),
+        unavailable(
+          'clock',
+          `this machine's clock is ${difference} Latchkey's: set it right, for tokens expire by it`,
+        ),
       );
     }
     isReported = isWrong;

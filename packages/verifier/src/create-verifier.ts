@@ -67,7 +67,7 @@ const PROBE = 'ready';
 
 /**
  * Connects to Latchkey at once, and reconnects until it is closed.
- * @throws TypeError if an option is missing or wrong
+ * @throws TypeError if an option is missing, wrong or unknown
  */
 export function createVerifier<Accepted extends TokenType = UsersType>(
   options: VerifierOptions<Accepted>,

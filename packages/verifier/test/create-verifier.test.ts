@@ -496,10 +496,6 @@ test('after garbage collection, close still hangs up on a server that never answ
 
 test('reports the long-lived and limited tokens that it has answered from memory', async (t) => {
   const fake = await fakeLatchkey(t);
-  fake.introspect = (token) => ({
-    ...activeAnswer(token),
-    ...(token === limited && { token_use: 'limited' }),
-  });
   const { verifier, errors } = verifierOf(t, fake, {}, { interval: 50 });
   await verifier.ready();
   const [llt, other] = [await fake.sign(...longLived(12)), await fake.sign(...longLived(13))];
@@ -510,6 +506,10 @@ test('reports the long-lived and limited tokens that it has answered from memory
   });
   const limited = await fake.sign(claims, { typ: 'limited+jwt' });
   const access = await fake.sign();
+  fake.introspect = (token) => ({
+    ...activeAnswer(token),
+    ...(token === limited && { token_use: 'limited' }),
+  });
   const checkAll = async () => {
     for (const token of [llt, access]) await verifier.verify(token);
     await verifier.verify(limited, { scope: 'orders:read' });

@@ -137,8 +137,12 @@ test('an unknown option is a mistake, and createTokens takes those of createVeri
       t.fail('it was taken');
     } catch (error) {
       t.type(error, TypeError);
-      const [, problems = ''] = /^(?:createVerifier|createTokens): (.*)$/.exec((error as Error).message) ?? [];
-      t.strictSame(problems.split('; ').sort(), names.map((name) => `${name} is no option`));
+      const [, problems = ''] =
+        /^(?:createVerifier|createTokens): (.*)$/.exec((error as Error).message) ?? [];
+      t.strictSame(
+        problems.split('; ').sort(),
+        names.map((name) => `${name} is no option`),
+      );
       t.ok((error as Error).message.startsWith(caller));
     }
   const every: Required<VerifierOptions> = {

@@ -41,7 +41,13 @@ test('each token is reported once an interval, and nothing without a use', async
   t.strictSame(world.taken, [[7, 8]]);
   uses.note(8);
   await until(() => world.taken.length > 1);
-  t.strictSame([world.taken, world.outcomes], [[[7, 8], [8]], [null, null]]);
+  t.strictSame(
+    [world.taken, world.outcomes],
+    [
+      [[7, 8], [8]],
+      [null, null],
+    ],
+  );
 });
 
 test('Latchkey gets at most 500 at once, and no more wait than are remembered', async (t) => {
@@ -57,7 +63,7 @@ test('Latchkey gets at most 500 at once, and no more wait than are remembered', 
 
 test('a use that was not reported is reported later, beside those that came meanwhile', async (t) => {
   const { world, uses } = aWorld(t);
-  const first = deferred<void>();
+  const first = deferred();
   const failure = unavailable('unreachable', 'away');
   world.answer = () => first.promise;
   for (let sid = 1; sid <= 600; sid++) uses.note(sid);

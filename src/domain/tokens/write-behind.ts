@@ -33,8 +33,7 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock, bound
   const rotations: BoundedQueue<number, { key: TokenKey; state: SessionState }> = boundedQueue({
     ...limits,
     beside: () => reported.size() + uses.size() + ended.length,
-    makeRoom: () =>
-      reported.dropOldest(DROPPED) || uses.dropOldest(DROPPED) || rotations.dropOldest(DROPPED),
+    makeRoom: () => reported.dropOldest(DROPPED) || uses.dropOldest(DROPPED) || rotations.dropOldest(DROPPED),
   });
   const uses: BoundedQueue<number, number> = boundedQueue({
     ...limits,

@@ -3,7 +3,7 @@ import Type from 'typebox';
 import type { WriteBehind } from '../../domain/tokens/write-behind.ts';
 import { operation } from '../openapi/operation.ts';
 import { BY_SERVICE } from '../openapi/description.ts';
-import { closedBody, Id, MessageSchema } from '../schemas.ts';
+import { closedBody, MessageSchema } from '../schemas.ts';
 
 interface UsesRoute {
   noteReported: WriteBehind['noteReported'];
@@ -22,7 +22,11 @@ const schema = operation({
   refuses: [],
   body: closedBody('Uses', {
     tokens: Type.Array(
-      { ...Id, readOnly: false, description: 'The token’s id, its claim `sid`' },
+      Type.Integer({
+        description: 'The id of a token, which is its claim `sid`',
+        minimum: 1,
+        maximum: Number.MAX_SAFE_INTEGER,
+      }),
       { description: 'Each once is enough', minItems: 1, maxItems: MOST_USES, examples: [[7, 8]] },
     ),
   }),
@@ -31,9 +35,9 @@ const schema = operation({
 
 export const usesRoute: FastifyPluginCallbackTypebox<UsesRoute> = (app, { noteReported }, done) => {
   const options = { schema, ...app.auth.service('introspect'), config: { group: 'introspection' as const } };
-  app.post('/api/auth/uses', options, (request, reply) => {
+  app.post('/api/auth/uses', options, (request) => {
     noteReported(request.body.tokens);
-    return reply.send({ msg: 'received' });
+    return { msg: 'received' };
   });
   done();
 };

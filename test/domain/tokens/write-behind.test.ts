@@ -354,7 +354,11 @@ test('what services report gives way to everything else, and makes nothing give 
   for (const tokenId of ids(1, 100_000)) writeBehind.note({ userId: 1, tokenId }, initialState(2e6, ''));
   for (const tokenId of ids(200_001, 98_000)) writeBehind.noteUse(tokenId, 1);
   writeBehind.noteReported(ids(400_001, 2500));
-  t.strictSame([writeBehind.size(), queues.dropped], [199_500, { write_behind: 1000 }], 'of its own, the oldest');
+  t.strictSame(
+    [writeBehind.size(), queues.dropped],
+    [199_500, { write_behind: 1000 }],
+    'of its own, the oldest',
+  );
   for (const tokenId of ids(500_001, 1600)) writeBehind.noteUse(tokenId, 1);
   writeBehind.note({ userId: 1, tokenId: 100_001 }, initialState(2e6, ''));
   t.strictSame(queues.dropped, { write_behind: 2500 });

@@ -1,20 +1,32 @@
 import type { Test } from 'tap';
+import { SYSTEM_CLOCK } from '../../../packages/verifier/src/clock.ts';
+import { makeVerifier } from '../../../packages/verifier/src/create-verifier.ts';
+import type { Environment } from '../../../src/config/config.ts';
 import { callRight, RIGHTS } from '../../../src/domain/rights.ts';
 import { buildTestApp } from '../../support/app.ts';
 import { audienceClients } from '../../support/audiences.ts';
-import { bearer, call, claimsOf, createLimited, createLongLived, signUp, verify } from '../../support/client.ts';
+import {
+  bearer,
+  call,
+  claimsOf,
+  createLimited,
+  createLongLived,
+  signUp,
+  verify,
+} from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
 import { aRegisteredService, basic } from '../../support/registered-service.ts';
 import { serviceToken } from '../../support/service-tokens.ts';
 import { sql } from '../../support/sql.ts';
 import { onAStore } from '../../support/stores.ts';
+import { until } from '../../support/until.ts';
 import { written } from '../../support/written.ts';
 
 const PATH = 'POST /api/auth/uses';
 const HOUR = 3_600_000;
 
 /** A running replica with a user, whose tokens the services name. */
-async function aWorld(t: Test, env: Record<string, string>) {
+async function aWorld(t: Test, env: Environment) {
   const target = await buildTestApp(t, { env });
   target.composition.start();
   const { databaseUrl } = target;
@@ -81,7 +93,10 @@ onAStore('reported uses', async (t, env) => {
     await written(target);
     const rows = () => sql(databaseUrl, 'SELECT * FROM tokens ORDER BY id');
     const before = await rows();
-    t.equal((await report([session, ended.id, expired.id, 999_999, Number.MAX_SAFE_INTEGER])).statusCode, 200);
+    t.equal(
+      (await report([session, ended.id, expired.id, 999_999, Number.MAX_SAFE_INTEGER])).statusCode,
+      200,
+    );
     await written(target);
     t.strictSame(await rows(), before);
   });
@@ -123,6 +138,30 @@ onAStore('reported uses', async (t, env) => {
     t.strictSame(await list(), before);
     t.equal((await report(many.slice(1))).statusCode, 200, '500');
   });
+});
+
+onAStore('a verifier reports what it has answered from memory', async (t, env) => {
+  const { target, databaseUrl, access, list, age } = await aWorld(t, env);
+  const { id, longlived_token: token } = await createLongLived(target, access);
+  const { serviceId, secret } = await aRegisteredService(databaseUrl, 'reader');
+  const verifier = makeVerifier(
+    {
+      issuer: 'http://localhost:3000',
+      audience: 'latchkey',
+      url: await target.app.listen({ port: 0 }),
+      client: { id: serviceId, secret },
+    },
+    SYSTEM_CLOCK,
+    { interval: 50 },
+  );
+  t.teardown(() => verifier.close());
+  await verifier.ready();
+  await verifier.verify(token);
+  await written(target);
+  await age(id, HOUR);
+  const asked = (await list()).get(id) ?? 0;
+  await verifier.verify(token);
+  await until(async () => ((await list()).get(id) ?? 0) > asked);
 });
 
 onAStore('a service without the right reports nothing', async (t, env) => {

@@ -187,6 +187,7 @@ test('verify and the operations of services stay closed to scripts', async (t) =
   for (const path of [
     '/api/auth/introspect',
     '/api/auth/revoke',
+    '/api/auth/uses',
     '/api/auth/revocations',
     '/api/users',
     '/nowhere',

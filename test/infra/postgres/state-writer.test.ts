@@ -110,12 +110,11 @@ onEveryRecords(
       await aToken(second + 60_000),
       await aToken(second + 60_000, { scopes: ['a'], audience: 'b' }),
     ];
-    const [ended, expired] = [await aToken(), await aToken(second - 60_000)];
+    const [ended, expired] = [await aToken(), await aToken(second - 120_000)];
     await tokens.revoke(userId, ended, at);
     const ids = [plain, limited, ended, expired, session, 1_000_000];
     const report = (when: number) => writer.saveReportedUses(ids.map((tokenId) => ({ tokenId, at: when })));
-    const uses = () =>
-      Promise.all(ids.map(async (id) => (await tokens.find(id))?.record.lastUsedAt ?? null));
+    const uses = () => Promise.all(ids.map(async (id) => (await tokens.find(id))?.record.lastUsedAt ?? null));
     for (const [when, expected] of [
       [at - 60_000, at - 60_000],
       [at - 1, at - 60_000],
