@@ -75,7 +75,7 @@ export function createVerifier<Accepted extends TokenType = UsersType>(
   return makeVerifier(options, SYSTEM_CLOCK);
 }
 
-/** For tests, which pass a clock, and how long a minute between two reports of uses takes. */
+/** For tests, and the test issuer, which pass a clock, and how long a minute between two reports of uses takes. */
 export function makeVerifier<Accepted extends TokenType = UsersType>(
   options: VerifierOptions<Accepted>,
   clock: VerifierClock,
