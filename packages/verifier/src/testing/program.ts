@@ -72,6 +72,11 @@ async function control(issuer: TestIssuer, request: Request): Promise<Response> 
   }
 }
 
+function fail(message: string): never {
+  process.stderr.write(`latchkey-test-issuer: ${message}\n`);
+  process.exit(1);
+}
+
 function readArguments(): { port: number; issuer: TestIssuer } {
   try {
     const text = { type: 'string' } as const;
@@ -84,8 +89,7 @@ function readArguments(): { port: number; issuer: TestIssuer } {
     if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) throw new Error('--port must be a port');
     return { port: Number(port), issuer: testIssuer({ issuer, audience }) };
   } catch (error) {
-    process.stderr.write(`latchkey-test-issuer: ${(error as Error).message}\n${USAGE}\n`);
-    process.exit(1);
+    fail(`${(error as Error).message}\n${USAGE}`);
   }
 }
 
@@ -94,7 +98,9 @@ const { options } = issuer;
 const served = await serve((request) => {
   const isControl = new URL(request.url).pathname.startsWith('/test/');
   return isControl ? control(issuer, request) : options.fetch(request);
-}, port);
+}, port).catch((error: NodeJS.ErrnoException) =>
+  fail(`127.0.0.1:${port} cannot be listened at: ${error.code}`),
+);
 const environment = {
   LATCHKEY_URL: served.url,
   LATCHKEY_ISSUER: options.issuer,

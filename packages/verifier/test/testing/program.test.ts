@@ -101,7 +101,15 @@ test('latchkey-test-issuer prints the agent’s environment, and does what tests
   t.strictSame(await end(), [0, null]);
 });
 
-test('latchkey-test-issuer names what is wrong with its arguments', (t) => {
+test('latchkey-test-issuer names what is wrong with its arguments', async (t) => {
+  const { env } = await running(t);
+  const { port } = new URL(env.LATCHKEY_URL ?? '');
+  const taken = spawnSync(process.execPath, [PROGRAM, '--port', port], {
+    env: bareEnvironment(),
+    encoding: 'utf8',
+  });
+  t.equal(taken.stderr, `latchkey-test-issuer: 127.0.0.1:${port} cannot be listened at: EADDRINUSE\n`);
+  t.equal(taken.status, 1);
   for (const [args, message] of [
     [['--port', 'x'], '--port must be a port'],
     [['--issuer', 'id.example.com'], 'Invalid URL'],
@@ -117,5 +125,4 @@ test('latchkey-test-issuer names what is wrong with its arguments', (t) => {
     t.ok(stderr.includes(message), stderr);
     t.match(stderr, /\[--port 0\]/);
   }
-  t.end();
 });
