@@ -98,9 +98,10 @@ const { options } = issuer;
 const served = await serve((request) => {
   const isControl = new URL(request.url).pathname.startsWith('/test/');
   return isControl ? control(issuer, request) : options.fetch(request);
-}, port).catch((error: NodeJS.ErrnoException) =>
-  fail(`127.0.0.1:${port} cannot be listened at: ${error.code}`),
-);
+}, port).catch((error: unknown) => {
+  const { code, name } = error as NodeJS.ErrnoException;
+  return fail(`127.0.0.1:${port} cannot be listened at: ${code ?? name}`);
+});
 const environment = {
   LATCHKEY_URL: served.url,
   LATCHKEY_ISSUER: options.issuer,
