@@ -41,6 +41,9 @@ export interface Renewal {
   server: string;
 }
 
+/** A renewal of the last minute or more. */
+export type FullRenewal = Pick<Renewal, 'since'>;
+
 /** Milliseconds between two renewals. */
 export const INTERVAL = 250;
 /** Without a move for so long, the holder counts as gone. */

@@ -1,8 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { RevocationFeed } from '../feed/ports.ts';
-import { LATE, OVERLAP } from './lease.ts';
+import { LATE, OVERLAP, type FullRenewal } from './lease.ts';
 import type { ChangedUser, ChangedUsers, ChangePage, RenewalLeases } from './ports.ts';
-import type { FullRenewal } from './renewals.ts';
 import type { TokenStateStore } from './token-state-store.ts';
 
 interface RenewChangesPorts {

@@ -10,8 +10,8 @@ import {
   renewed,
   see,
   waitOf,
+  type FullRenewal,
   type Lease,
-  type Renewal,
   type Watch,
 } from './lease.ts';
 import type { RenewalLeases, RevocationStore } from './ports.ts';
@@ -33,9 +33,6 @@ interface RenewalPorts {
   /** Resolves after `ms` milliseconds. */
   pause: (ms: number) => Promise<unknown>;
 }
-
-/** A renewal of the last minute or more; its `since` by the monotonic clock, in milliseconds. */
-export type FullRenewal = Pick<Renewal, 'since'>;
 
 /** Milliseconds after which a renewal that has not ended counts as failed. */
 const LONGEST = 10_000;
