@@ -95,9 +95,15 @@ export const LAYERS = [
     // framework either, because a service has only one of them. Web globals only: it also
     // runs outside Node.
     name: 'verifier',
-    files: '^packages/verifier/src/',
+    files: '^packages/verifier/src/(?!testing/)',
     may: [packages('jose')],
     mayAsType: [builtins('http')],
+  },
+  {
+    // What services test themselves with, in Node. The verifier imports none of it, so no service ships it.
+    name: 'verifier-testing',
+    files: '^packages/verifier/src/testing/',
+    may: ['^packages/verifier/src/', NODE, packages('jose')],
   },
   {
     // A process of its own beside another service, which installs only the verifier with it.

@@ -62,7 +62,8 @@ const SERVER_FIELDS = {
     {
       type: 'list of origins',
       defaultText: 'none',
-      meaning: 'websites whose scripts may call the API ([browsers](integrating/browsers-and-apps.md))',
+      meaning:
+        'origins whose scripts may call the API: of websites, and of apps with pages of their own ([browsers](integrating/browsers-and-apps.md))',
     },
   ),
   REQUEST_TIMEOUT: integer(1, 120, 10, 'seconds', 'time for a request to arrive completely'),

@@ -16,6 +16,7 @@ export const DOCUMENTS = [
   'errors',
   'integrating/node',
   'integrating/any-language',
+  'integrating/testing',
   'integrating/proxies',
   'clients',
   'integrating/browsers-and-apps',
