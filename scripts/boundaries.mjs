@@ -235,6 +235,18 @@ const CLOCKS = [
   },
 ];
 
+/**
+ * Who reads variables of the environment as they are. Everybody else gets them from these files, without the white space
+ * and the byte order mark around them: with a newline behind it, NODE_ENV would not be that of production.
+ */
+const ENVIRONMENT = {
+  readers: /^src\/config\/environment\.ts$|^packages\/\w+\/src\/environment\.ts$/,
+  /** They hand it on. */
+  programs: /^packages\/\w+\/src\/main\.ts$/,
+  whole: /\bprocess\.env\b/g,
+  variable: /\benv\??[.[]|\} = env\b|\bprocess\.env\??[.[]/g,
+};
+
 /** A file in src/ with one importer and at most this many lines belongs into that importer. */
 const SPLINTER = 60;
 
@@ -278,6 +290,7 @@ export function check(sources, exists = (path) => existsSync(join(root, path))) 
     .filter(({ from, to }) => from !== to);
   problems.push(...circles('no-circular-folders', folders), ...splinters(sources, graph));
   problems.push(...[...sources].flatMap(([path, text]) => clocksOf(path, text)));
+  problems.push(...[...sources].flatMap(([path, text]) => variablesOf(path, text)));
   problems.push(...notChecked([...sources.keys()], edges.length));
   return { imports: edges.length, problems };
 }
@@ -290,6 +303,15 @@ function clocksOf(path, text) {
   return CLOCKS.filter(({ files }) => files.test(path)).flatMap(({ refused }) =>
     (withoutComments(text).match(refused) ?? []).map((clock) => `clock: ${path} reads ${clock}`),
   );
+}
+
+function variablesOf(path, text) {
+  const { readers, programs, whole, variable } = ENVIRONMENT;
+  if (readers.test(path)) return [];
+  const refused = programs.test(path) ? [variable] : [whole, variable];
+  return refused
+    .flatMap((pattern) => withoutComments(text).match(pattern) ?? [])
+    .map((read) => `environment: ${path} reads ${read}`);
 }
 
 function importsOf(from, text) {

@@ -1,4 +1,4 @@
-import { accessSync, constants, readFileSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
 import { readSigningKeys } from '../infra/crypto/key-files.ts';
 import { parseFactorKeys } from '../infra/crypto/factor-keys.ts';
 import { KeyError, parseRefreshSecrets } from '../infra/crypto/keys.ts';
@@ -8,12 +8,18 @@ import { availableMemory } from '../runtime/memory.ts';
 import { proxyWarnings } from './networks.ts';
 import { tracingOf, type TracingTarget } from './tracing.ts';
 import { ConfigError } from './config-error.ts';
+import {
+  isMissing,
+  onlyVariables,
+  ownEnvironment,
+  readVariable,
+  threadPoolSize,
+  type Environment,
+} from './environment.ts';
 import { FIELDS, type Values } from './fields.ts';
 import { isFactorIssuer, type Description } from './field-kinds.ts';
 
-export { ConfigError };
-
-export type Environment = Readonly<Record<string, string | undefined>>;
+export { ConfigError, type Environment };
 
 /** The whole configuration, checked once at the start. */
 export interface Config extends Values {
@@ -66,7 +72,7 @@ export const BASE_MEMORY = 384 * 1024 ** 2;
  * Reads the configuration from the environment.
  * @throws ConfigError with every problem found.
  */
-export function loadConfig(env: Environment = process.env, memoryLimit = availableMemory()): Config {
+export function loadConfig(env: Environment = ownEnvironment(), memoryLimit = availableMemory()): Config {
   const problems: string[] = [];
   const values: Record<string, unknown> = {};
   for (const [name, { schema }] of Object.entries(FIELDS)) {
@@ -139,20 +145,6 @@ function issuerWarnings(issuer: string, { PORT }: Values, env: Environment): str
   return [`ISSUER is not set: tokens name ${issuer}, but the service listens on ${port}; set ISSUER`];
 }
 
-/** A variable, or the content of the file that `NAME_FILE` points to. An empty one counts as missing. */
-export function readVariable(env: Environment, name: string, problems: string[] = []): string | undefined {
-  const value = env[name];
-  const file = env[`${name}_FILE`];
-  if (value && file) problems.push(`${name} and ${name}_FILE are both set`);
-  if (value || !file) return value === '' ? undefined : value;
-  try {
-    return readFileSync(file, 'utf8').trim() || undefined;
-  } catch (error) {
-    problems.push(`${name}_FILE cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`);
-    return undefined;
-  }
-}
-
 /** @throws KeyError that names the file, if it cannot be read. */
 function requireVariable(env: Environment, name: string): string {
   const problems: string[] = [];
@@ -170,18 +162,11 @@ export function loadSettings<Name extends keyof Values>(
   env: Environment,
   ...names: readonly (Name | 'UV_THREADPOOL_SIZE')[]
 ): Pick<Config, Name> {
-  const variables = names.flatMap((name) => [name, `${name}_FILE`]);
-  return loadConfig(Object.fromEntries(variables.map((name) => [name, env[name]])), NO_HASHES);
+  return loadConfig(onlyVariables(env, names), NO_HASHES);
 }
 
 /** They name the database. */
 export const DATABASE_SETTINGS = ['DATABASE_URL', 'DATABASE_CA', 'DATABASE_TIMEOUT'] as const;
-
-/** Also if its file is empty: a secret that is not there yet. One that cannot be read is not missing, but a problem. */
-function isMissing(env: Environment, name: string): boolean {
-  const problems: string[] = [];
-  return readVariable(env, name, problems) === undefined && problems.length === 0;
-}
 
 /** Problems of the DATABASE_ variables in combination. Each was parsed before; an invalid one is undefined. */
 export function databaseProblems({ DATABASE_URL: url, DATABASE_CA: ca }: Partial<Values>): string[] {
@@ -296,8 +281,7 @@ function hashMemoryProblems(config: Values, memoryLimit: number, env: Environmen
         `= ${mib(needed)}, but the memory limit is ${mib(memoryLimit)}`,
     );
   }
-  // libuv takes one thread for what is no number, also for an empty text.
-  const threads = Number(env.UV_THREADPOOL_SIZE ?? 4);
+  const threads = threadPoolSize(env);
   if (!Number.isInteger(threads)) problems.push('UV_THREADPOOL_SIZE must be a whole number');
   if (concurrency >= threads) {
     problems.push(
