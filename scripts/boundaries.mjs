@@ -134,12 +134,14 @@ export const LAYERS = [
     may: [
       packages('zod'),
       NODE,
-      '^src/domain/(audience|identifiers)\\.ts$',
-      '^src/infra/crypto/(factor-keys|key-files|keys|scrypt-hasher)\\.ts$',
+      '^src/domain/(audience|errors|identifiers|rights|roles)\\.ts$',
+      // A seed follows the rules of accounts and services.
+      '^src/domain/(services/(registered-service|secret)|users/(account-fields|create-account|new-names|taken))\\.ts$',
+      '^src/infra/crypto/(common-passwords|factor-keys|key-files|keys|scrypt-hasher)\\.ts$',
       '^src/infra/(postgres/connection|redis/connection/redis-url|tls/certificates)\\.ts$',
       '^src/runtime/memory\\.ts$',
     ],
-    mayAsType: [TELEMETRY],
+    mayAsType: [TELEMETRY, DOMAIN],
   },
 
   {
@@ -187,7 +189,7 @@ export const LAYERS = [
       '^src/config/',
       '^src/domain/(access-tokens/|standing\\.ts$)',
       '^src/infra/crypto/(factor-keys|generated-keys|key-files|keys)\\.ts$',
-      '^src/infra/installation/(binding|facts|marks|record|redis-marks)\\.ts$',
+      '^src/infra/installation/(binding|facts|marks|record|redis-marks|seed-mark)\\.ts$',
       '^src/infra/issuers/(fetch-jwks|jwks)\\.ts$',
       '^src/infra/postgres/(cause|client|factor-keys|service-store|inspect|key-records|key-registry|last-purge|migration-error|schema-version|settings-error)\\.ts$',
       '^src/infra/redis/(connection/(connections|errors|open-redis)|inspect)\\.ts$',

@@ -1,9 +1,11 @@
 import { accessSync, constants } from 'node:fs';
 import { readSigningKeys } from '../infra/crypto/key-files.ts';
 import { parseFactorKeys } from '../infra/crypto/factor-keys.ts';
+import { loadCommonPasswords } from '../infra/crypto/common-passwords.ts';
 import { KeyError, parseRefreshSecrets } from '../infra/crypto/keys.ts';
 import { hashMemory } from '../infra/crypto/scrypt-hasher.ts';
 import { connectionProblem } from '../infra/postgres/connection.ts';
+import { makeNewNames } from '../domain/users/new-names.ts';
 import { availableMemory } from '../runtime/memory.ts';
 import { proxyWarnings } from './networks.ts';
 import { tracingOf, type TracingTarget } from './tracing.ts';
@@ -17,6 +19,7 @@ import {
   type Environment,
 } from './environment.ts';
 import { FIELDS, type Values } from './fields.ts';
+import { readSeed, type Seed } from './seed.ts';
 import { isFactorIssuer, type Description } from './field-kinds.ts';
 
 export { ConfigError, type Environment };
@@ -33,6 +36,8 @@ export interface Config extends Values {
   neededMemory: number;
   /** Reads the current REFRESH_TOKEN_SECRET: a mounted file may change while we run. null if it is not set. */
   readRefreshSecrets: (() => string) | null;
+  /** The content of SEED_FILE; null for none. */
+  seed: Seed | null;
   /** How spans are sent; null if tracing is off. */
   tracing: TracingTarget | null;
   /** Log lines about settings that are missing and replaced by an embedded default. */
@@ -93,6 +98,10 @@ export function loadConfig(env: Environment = ownEnvironment(), memoryLimit = av
       ([name, { required }]) => required && isMissing(env, name),
     );
     problems.push(...needed.map(([name]) => `${name} is required in production`));
+    const refused = Object.entries<Description>(FIELDS).filter(
+      ([name, { refusedInProduction }]) => refusedInProduction && !isMissing(env, name),
+    );
+    problems.push(...refused.map(([name]) => `${name} must not be set in production`));
     problems.push(...weakHashProblems(config));
     if (config.PASSWORD_MIN_LENGTH < LEAST_PASSWORD)
       problems.push(`PASSWORD_MIN_LENGTH must be at least ${LEAST_PASSWORD} in production`);
@@ -103,11 +112,13 @@ export function loadConfig(env: Environment = ownEnvironment(), memoryLimit = av
   problems.push(...redisProblems(config));
   problems.push(...keyProblems(config));
   problems.push(...hashMemoryProblems(config, memoryLimit, env));
+  const seed = production ? null : seedOf(config);
+  if (Array.isArray(seed)) problems.push(...seed.map((problem) => `SEED_FILE: ${problem}`));
   const issuer = defaultIssuer(config, env);
   // Otherwise a service that checks users' tokens by itself would take a service token for Latchkey as one of them.
   if (issuer === config.AUDIENCE)
     problems.push('AUDIENCE must not equal ISSUER, which is the audience of service tokens');
-  if (problems.length > 0) throw new ConfigError(problems);
+  if (Array.isArray(seed) || problems.length > 0) throw new ConfigError(problems);
 
   return Object.freeze({
     ...config,
@@ -118,6 +129,7 @@ export function loadConfig(env: Environment = ownEnvironment(), memoryLimit = av
     DOCS_ENABLED: config.DOCS_ENABLED ?? !production,
     LIMITED_TOKENS_ENABLED: config.LIMITED_TOKENS_ENABLED ?? config.LLT_ENABLED,
     production,
+    seed,
     tracing: tracingOf(config),
     readRefreshSecrets: isMissing(env, 'REFRESH_TOKEN_SECRET')
       ? null
@@ -246,6 +258,20 @@ function keyProblems({
   if (secrets !== undefined) attempt('REFRESH_TOKEN_SECRET', () => parseRefreshSecrets(secrets));
   if (factorKeys !== undefined) attempt('FACTOR_KEYS', () => parseFactorKeys(factorKeys));
   return problems;
+}
+
+/** @returns the problems, if there are any. Each setting was parsed before; an invalid one is undefined. */
+function seedOf(values: Partial<Values>): Seed | string[] | null {
+  const { SEED_FILE: file, RESERVED_USERNAMES: reserved = [], PASSWORD_MIN_LENGTH: least = 1 } = values;
+  if (file === undefined) return null;
+  return readSeed(file, {
+    newNames: makeNewNames(reserved),
+    passwordMinLength: least,
+    isCommonPassword: loadCommonPasswords(),
+    // The embedded database has a generated key.
+    canSeal: values.FACTOR_KEYS !== undefined || values.DATABASE_URL === undefined,
+    ownAudience: values.AUDIENCE ?? '',
+  });
 }
 
 function weakHashProblems({ SCRYPT_LOG_N: logN, SCRYPT_R: r, SCRYPT_P: p }: Values): string[] {
