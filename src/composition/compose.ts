@@ -97,7 +97,9 @@ export async function compose(
   const keyRing = openKeyRing(config, prisma, tasks, logger);
   const mark = makeSeedMark(prisma);
   let forbid: (error: StartError) => void = () => undefined;
-  const forbidden = new Promise<never>((_, reject) => (forbid = reject));
+  const forbidden = new Promise<never>((_, reject) => {
+    forbid = reject;
+  });
   // Nobody may wait for it yet.
   forbidden.catch(() => undefined);
   const agreement = makeAgreement({

@@ -22,8 +22,10 @@ interface SeedParts {
   pause: (ms: number) => Promise<void>;
 }
 
-/** What passes by itself, and milliseconds until the next attempt. */
-const [PASSING, RETRY] = [['unavailable', 'overloaded'], 1000];
+/** What passes by itself. */
+const PASSING: readonly string[] = ['unavailable', 'overloaded'];
+/** Milliseconds until the next attempt. */
+const RETRY = 1000;
 
 const NOT_EMPTY =
   'SEED_FILE: the database holds accounts or services that no seed has added, so this one adds nothing: use an empty database, or leave SEED_FILE out';

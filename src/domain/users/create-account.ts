@@ -52,7 +52,7 @@ export function makeCreateAccount(ports: CreateAccountPorts) {
       ...fields,
       roles,
       passwordHash: await hash(),
-      ...(totpSecret && { sealTotp: (userId) => ports.sealTotp(userId, totpSecret) }),
+      ...(totpSecret && { sealTotp: (userId: number) => ports.sealTotp(userId, totpSecret) }),
     });
     if (service) {
       const { serviceId } = service;
@@ -71,10 +71,10 @@ const INVITED = 'must not be true with a password, or for a disabled account';
 export type AccountRules = Pick<CreateAccountPorts, 'newNames' | 'passwordMinLength' | 'isCommonPassword'>;
 
 /** The request, its names in canonical form. @throws AuthError `validation_failed`, `password_refused` */
-export function parseAccountRequest<Request extends AccountRequest>(
-  request: Request,
+export function parseAccountRequest(
+  request: AccountRequest,
   { newNames, passwordMinLength, isCommonPassword }: AccountRules,
-): Request {
+): AccountRequest {
   const { values, errors } = parseFields(request, newNames);
   const { password } = request;
   const parsed = password === undefined ? null : parsePassword(password, passwordMinLength);

@@ -18,7 +18,7 @@ export interface WantedNames {
 /** Names in the forms in which they are compared. */
 export type Compared = Record<UniqueField, string | null>;
 
-export function comparedOf({ username, email, externalId = null }: Required<WantedNames>): Compared {
+export function comparedOf({ username, email, externalId }: Required<WantedNames>): Compared {
   return { username: skeletonOf(username), email: canonicalAddress(email), external_id: externalId };
 }
 
