@@ -7,7 +7,7 @@ import { AuthError, reasonOf } from '../domain/errors.ts';
 import type { ServiceStore } from '../domain/services/ports.ts';
 import { hashSecret } from '../domain/services/secret.ts';
 import type { CreateAccount } from '../domain/users/create-account.ts';
-import { takenIn } from '../domain/users/taken.ts';
+import { takenIn, type UniqueField } from '../domain/users/taken.ts';
 import type { SeedMark } from '../infra/installation/seed-mark.ts';
 import { StartError } from '../runtime/start-error.ts';
 
@@ -66,7 +66,7 @@ export function makeFillWithSeed({
     if (!(await mark.set())) throw new StartError(NOT_EMPTY);
     const added = { users: 0, services: 0 };
     for (const [i, user] of seed.users.entries()) {
-      const taken = await createAccount(user, ['', ''], null, NO_REQUEST).then(() => [], takenOrThrow);
+      const taken = await createAccount(user, ['', ''], null, NO_REQUEST).then(() => NOTHING, takenOrThrow);
       if (taken.length === 0) added.users++;
       // A user whose name is there stays as it is. Anything else that is taken belongs to another one.
       else if (!taken.includes('username'))
@@ -82,7 +82,9 @@ export function makeFillWithSeed({
   }
 }
 
-function takenOrThrow(error: unknown) {
+const NOTHING: readonly UniqueField[] = [];
+
+function takenOrThrow(error: unknown): readonly UniqueField[] {
   const taken = takenIn(error);
   if (taken.length === 0) throw error;
   return taken;

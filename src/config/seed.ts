@@ -106,9 +106,10 @@ function readUser(value: unknown, place: string, rules: SeedRules, note: Note): 
   const totp = makeReadTotpSecret(rules)(given.totp_secret);
   if (!totp.ok) note(`${place}.totp_secret`, totp.message);
   if (texts.length > 0) return null;
-  const fields = Object.fromEntries(USER_MEMBERS.map((name) => [name, given[name]]));
+  const { name = given.username } = given;
+  const fields = Object.fromEntries(USER_MEMBERS.map((member) => [member, given[member]]));
   // The table reads what is not a text, too.
-  const request = { name: given.username, ...namedFields(fields) } as AccountRequest;
+  const request = { ...namedFields(fields), name } as AccountRequest;
   try {
     const parsed = parseAccountRequest(request, rules);
     return totp.ok ? { ...parsed, totpSecret: totp.value } : null;

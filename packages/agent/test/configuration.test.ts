@@ -111,7 +111,7 @@ test('names each variable that is wrong', (t) => {
       'https://ada@id.example',
       'https://id.example/?x',
       'https://id.example#x',
-      ' https://id.example',
+      'https://id. example',
       'http://[::1',
     ].map((url): [Environment, RegExp] => [{ LATCHKEY_URL: url }, /^LATCHKEY_URL must be /]),
     [{ LATCHKEY_AUDIENCE: '' }, /^LATCHKEY_AUDIENCE .* missing$/],
