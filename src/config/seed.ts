@@ -138,11 +138,13 @@ function readService(
   const given = asObject(value, place, note);
   if (!given) return null;
   checkMembers(given, SERVICE_MEMBERS, place, note);
-  let isGood = true;
+  const refused: string[] = [];
   function read<Read>(name: string, problem: string, parse: (value: unknown) => Read | null): Read {
     const parsed = parse(given?.[name]);
-    if (parsed === null) note(`${place}.${name}`, problem);
-    isGood &&= parsed !== null;
+    if (parsed === null) {
+      refused.push(name);
+      note(`${place}.${name}`, problem);
+    }
     return parsed as Read;
   }
   const text = (accepts: (text: string) => boolean) => (value: unknown) =>
@@ -172,7 +174,7 @@ function readService(
   );
   const roles = parseRoles(given.roles ?? []);
   if (!roles.ok) note(`${place}.roles`, roles.message);
-  if (!isGood || !roles.ok) return null;
+  if (refused.length > 0 || !roles.ok) return null;
   return {
     name,
     serviceId,

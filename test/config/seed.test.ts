@@ -25,18 +25,14 @@ test('a seed is read in the forms in which it is stored', (t) => {
     users: [
       ADA,
       {
-        ...{
-          username: 'GRACE',
-          email: 'Grace@Example.com',
-          password: 'nanoseconds of wire',
-          name: ' Grace ',
-        },
-        ...{
-          roles: ['billing:admin'],
-          external_id: 'crm-1',
-          email_verified: true,
-          totp_secret: 'GEZDGNBVGY3TQOJQ',
-        },
+        username: 'GRACE',
+        email: 'Grace@Example.com',
+        password: 'nanoseconds of wire',
+        name: ' Grace ',
+        roles: ['billing:admin'],
+        external_id: 'crm-1',
+        email_verified: true,
+        totp_secret: 'GEZDGNBVGY3TQOJQ',
       },
     ],
     services: [
