@@ -23,12 +23,13 @@ const TIMEOUT = 10_000;
 
 /** Latchkey at its URL. */
 export function makeServer(url: string, request: Send) {
-  const page = pageOrigin();
-  // A browser tells a page none of these apart. At the page’s own origin, there is only the first one.
-  const suspects =
-    page && page !== originOf(url)
+  /** A browser tells a page none of these apart. At the page’s own origin, it can be only the first one. */
+  function suspects(): string {
+    const page = pageOrigin();
+    return page && page !== originOf(url)
       ? `: Latchkey is away, its CORS_ORIGINS lacks ${page}, or http and https are mixed`
       : '';
+  }
 
   /** @throws LatchkeyError `no_answer` */
   async function exchange(method: string, path: string, sending: Sending = {}): Promise<Answer> {
@@ -54,7 +55,7 @@ export function makeServer(url: string, request: Send) {
       });
       return { response, text: await response.text() };
     } catch (cause) {
-      throw new LatchkeyError('no_answer', `no answer from ${url}${suspects}`, { cause });
+      throw new LatchkeyError('no_answer', `no answer from ${url}${suspects()}`, { cause });
     } finally {
       clearTimeout(timer);
     }
