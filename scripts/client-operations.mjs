@@ -169,16 +169,23 @@ function wrapped(type) {
 
 /** Who may send what where, and what may be wrong with it. */
 function apiOf(document, operations) {
-  const routes = operations.map(({ id, method, path, token, body, problems }) => [
+  const routes = operations.map(({ id, method, path, token, query, body, problems }) => [
     id,
-    { method, path, token, fields: body && fieldsOf(nameOf(body)), codes: problems.map(({ code }) => code) },
+    {
+      method,
+      path,
+      token,
+      query: query.map(({ name }) => name),
+      fields: body && fieldsOf(nameOf(body)),
+      codes: problems.map(({ code }) => code),
+    },
   ]);
   const problems = operations
     .flatMap((operation) => operation.problems)
     .map(({ code, status, title, detail }) => [code, [status, title, detail]]);
   return `${HEAD}
 
-/** The operations: the kind of token that each takes, the fields of its body, and the codes of its errors. */
+/** The operations: the kind of token that each takes, its query, the fields of its body, and the codes of its errors. */
 export const ROUTES = ${JSON.stringify(Object.fromEntries(routes))} as const;
 
 /** Status, title and detail of each error. */

@@ -53,6 +53,7 @@ interface Route {
   method: string;
   path: string;
   token: 'bearerAuth' | 'bearerRefreshToken' | null;
+  query: readonly string[];
   fields?: Readonly<Record<string, Field>>;
   codes: readonly Code[];
 }
@@ -211,6 +212,7 @@ export function makeAnswers(state: ReturnType<typeof makeState>) {
     changeProfile({ caller: { holding }, fields }) {
       const { account } = holding;
       const { username, email, name, locale, current_password } = fields;
+      if (Object.keys(fields).length === 0) throw invalid([fieldError('', 'required', 'needs a field')]);
       if (username !== undefined || email !== undefined) {
         if (current_password === undefined)
           throw invalid([fieldError('/current_password', 'required', 'is required')]);
@@ -276,7 +278,7 @@ export function makeAnswers(state: ReturnType<typeof makeState>) {
       confirm(holding, current_password);
       return refused('factors_disabled');
     },
-    confirmTotp: () => refused('factors_disabled'),
+    confirmTotp: () => refused('invalid_second_factor'),
     removeFactor({ caller: { holding }, fields: { current_password } }) {
       confirm(holding, current_password);
       return refused('factor_unknown');
@@ -290,14 +292,16 @@ export function makeAnswers(state: ReturnType<typeof makeState>) {
   return {
     /** @throws Refusal; TypeError if it is no operation */
     answer(asked: Asked): object {
-      const { id, route, pathId } = matching(asked);
+      const { id, route, inPath } = matching(asked);
       takeRefusal(id, (code) => code !== 'second_factor_required');
       const caller = route.token && callerOf(id, route, asked.token);
-      const query = readQuery(asked.query);
+      const query = readQuery(route, asked.query);
       const fields = readBody(route.fields, asked.body);
+      const pathId = idOf('params/id', inPath);
+      const queryId = idOf('query/id', query.id);
       // An operation that takes no token does not look at its caller.
       const handle = handlers[id] as (request: Request<object>) => object;
-      return handle({ fields, query, id: idOf(pathId ?? query.id), caller: caller as Presented });
+      return handle({ fields, query, id: pathId ?? queryId ?? NaN, caller: caller as Presented });
     },
     /** @throws TypeError if the operation never answers this code */
     refuse(id: OperationId, code: Code): void {
@@ -308,7 +312,7 @@ export function makeAnswers(state: ReturnType<typeof makeState>) {
   };
 }
 
-function matching({ method, path }: Asked): { id: OperationId; route: Route; pathId: string | undefined } {
+function matching({ method, path }: Asked): { id: OperationId; route: Route; inPath: string | undefined } {
   const found = Object.entries<Route>(ROUTES)
     .map(([id, route]) => ({
       id: id as OperationId,
@@ -320,22 +324,28 @@ function matching({ method, path }: Asked): { id: OperationId; route: Route; pat
     .sort((one, other) => (one.match?.length ?? 0) - (other.match?.length ?? 0))[0];
   // Latchkey answers 404 without CORS headers, which to a page is no answer.
   if (!found) throw new TypeError(`the test server has no operation ${method} ${path}`);
-  return { ...found, pathId: found.match?.[1] };
+  return { ...found, inPath: found.match?.[1] };
 }
 
-function readQuery(query: string): Record<string, string> {
-  return Object.fromEntries(
-    query
+function readQuery({ query: names }: Route, text: string): Record<string, string> {
+  const query = Object.fromEntries(
+    text
       .split('&')
       .filter((part) => part !== '')
       .map((part) => part.split('=').map(decodeURIComponent) as [string, string]),
   );
+  const unknown = Object.keys(query).filter((name) => !names.includes(name));
+  if (unknown.length > 0)
+    throw invalid(unknown.map((name) => fieldError(`query/${name}`, 'unknown', 'is unknown')));
+  if (![undefined, 'current'].includes(query.keep))
+    throw invalid([fieldError('query/keep', 'not_allowed', 'must be current')]);
+  return query;
 }
 
-function idOf(text: string | undefined): number {
-  if (text === undefined) return NaN;
-  if (/^[1-9]\d{0,15}$/.test(text)) return Number(text);
-  throw invalid([fieldError('params/id', 'format', 'is not an id')]);
+function idOf(path: string, text: string | undefined): number | undefined {
+  if (text === undefined || /^[1-9]\d{0,15}$/.test(text))
+    return text === undefined ? undefined : Number(text);
+  throw invalid([fieldError(path, 'format', 'is not an id')]);
 }
 
 /** @throws Refusal for a body that is not as documented */
@@ -349,10 +359,12 @@ function readBody(fields: Route['fields'], text: string): object {
   }
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     throw invalid([fieldError('', 'type', 'must be an object')]);
+  if (!fields && Object.keys(body).length > 0)
+    throw invalid([fieldError('', 'not_allowed', 'must be empty')]);
   const given = body as Readonly<Record<string, unknown>>;
   const errors = [
     ...Object.keys(given)
-      .filter((name) => !fields || !(name in fields))
+      .filter((name) => fields && !(name in fields))
       .map((name) => fieldError(`/${name}`, 'unknown', 'is unknown')),
     ...Object.entries(fields ?? {}).flatMap(([name, field]) => errorsOf(`/${name}`, field, given[name])),
   ];
@@ -367,10 +379,12 @@ function errorsOf(path: string, { types, isRequired, min, max }: Field, value: u
     return [fieldError(path, 'type', `must be: ${types.join(' or ')}`)];
   if (typeof value !== 'string') return [];
   const { length } = [...value];
+  // Any text is a try to log in.
+  const isTry = min === 1 && (max ?? 0) > 128;
+  if (min !== undefined && (value === '' || (value.trim() === '' && !isTry)))
+    return [fieldError(path, 'blank', 'must not be blank')];
   if (min !== undefined && length < min)
-    return value.trim() === ''
-      ? [fieldError(path, 'blank', 'must not be blank')]
-      : [fieldError(path, 'too_short', `must have at least ${min} characters`, { min })];
+    return [fieldError(path, 'too_short', `must have at least ${min} characters`, { min })];
   if (max !== undefined && length > max)
     return [fieldError(path, 'too_long', `must have at most ${max} characters`, { max })];
   return [];

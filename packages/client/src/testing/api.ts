@@ -1,11 +1,12 @@
 // `npm run openapi` writes this file.
 
-/** The operations: the kind of token that each takes, the fields of its body, and the codes of its errors. */
+/** The operations: the kind of token that each takes, its query, the fields of its body, and the codes of its errors. */
 export const ROUTES = {
   signUp: {
     method: 'POST',
     path: '/api/auth/signup',
     token: null,
+    query: [],
     fields: {
       username: { types: ['string'], isRequired: true, min: 1, max: 64 },
       name: { types: ['string'], isRequired: true, min: 1, max: 128 },
@@ -36,6 +37,7 @@ export const ROUTES = {
     method: 'POST',
     path: '/api/auth',
     token: null,
+    query: [],
     fields: {
       username: { types: ['string'], isRequired: true, min: 1, max: 254 },
       password: { types: ['string'], isRequired: true, min: 1, max: 1024 },
@@ -62,6 +64,7 @@ export const ROUTES = {
     method: 'DELETE',
     path: '/api/auth',
     token: 'bearerAuth',
+    query: ['id'],
     codes: [
       'bad_request',
       'malformed_json',
@@ -84,6 +87,7 @@ export const ROUTES = {
     method: 'POST',
     path: '/api/auth/second-factor',
     token: null,
+    query: [],
     fields: {
       login_token: { types: ['string'], isRequired: true },
       code: { types: ['string'], isRequired: false },
@@ -111,6 +115,7 @@ export const ROUTES = {
     method: 'POST',
     path: '/api/auth/password-reset-request',
     token: null,
+    query: [],
     fields: { username: { types: ['string'], isRequired: true, min: 1, max: 254 } },
     codes: [
       'bad_request',
@@ -131,6 +136,7 @@ export const ROUTES = {
     method: 'POST',
     path: '/api/auth/password-reset',
     token: null,
+    query: [],
     fields: {
       reset_token: { types: ['string'], isRequired: true },
       password: { types: ['string'], isRequired: true, min: 8, max: 1024 },
@@ -156,6 +162,7 @@ export const ROUTES = {
     method: 'POST',
     path: '/api/auth/email-verification',
     token: null,
+    query: [],
     fields: { verification_token: { types: ['string'], isRequired: true } },
     codes: [
       'bad_request',
@@ -177,6 +184,7 @@ export const ROUTES = {
     method: 'GET',
     path: '/api/auth/refresh',
     token: 'bearerRefreshToken',
+    query: [],
     codes: [
       'bad_request',
       'token_missing',
@@ -194,6 +202,7 @@ export const ROUTES = {
     method: 'DELETE',
     path: '/api/auth/{id}',
     token: 'bearerAuth',
+    query: [],
     codes: [
       'bad_request',
       'malformed_json',
@@ -216,6 +225,7 @@ export const ROUTES = {
     method: 'DELETE',
     path: '/api/user/tokens/{id}',
     token: 'bearerAuth',
+    query: [],
     codes: [
       'bad_request',
       'malformed_json',
@@ -238,6 +248,7 @@ export const ROUTES = {
     method: 'POST',
     path: '/api/auth/llt',
     token: 'bearerAuth',
+    query: [],
     fields: { device: { types: ['string'], isRequired: true, min: 1, max: 128 } },
     codes: [
       'bad_request',
@@ -264,6 +275,7 @@ export const ROUTES = {
     method: 'DELETE',
     path: '/api/auth/llt/{id}',
     token: 'bearerAuth',
+    query: [],
     codes: [
       'bad_request',
       'malformed_json',
@@ -286,6 +298,7 @@ export const ROUTES = {
     method: 'GET',
     path: '/api/user',
     token: 'bearerAuth',
+    query: [],
     codes: [
       'bad_request',
       'token_missing',
@@ -301,6 +314,7 @@ export const ROUTES = {
     method: 'PATCH',
     path: '/api/user',
     token: 'bearerAuth',
+    query: [],
     fields: {
       name: { types: ['string'], isRequired: false, min: 1, max: 128 },
       username: { types: ['string'], isRequired: false, min: 1, max: 64 },
@@ -334,6 +348,7 @@ export const ROUTES = {
     method: 'POST',
     path: '/api/user/password',
     token: 'bearerAuth',
+    query: [],
     fields: {
       current_password: { types: ['string'], isRequired: true, min: 1, max: 1024 },
       new_password: { types: ['string'], isRequired: true, min: 8, max: 1024 },
@@ -364,6 +379,7 @@ export const ROUTES = {
     method: 'GET',
     path: '/api/user/email',
     token: 'bearerAuth',
+    query: [],
     codes: [
       'bad_request',
       'token_missing',
@@ -380,6 +396,7 @@ export const ROUTES = {
     method: 'POST',
     path: '/api/user/email',
     token: 'bearerAuth',
+    query: [],
     fields: { verification_token: { types: ['string'], isRequired: true } },
     codes: [
       'bad_request',
@@ -406,6 +423,7 @@ export const ROUTES = {
     method: 'POST',
     path: '/api/user/email-verification',
     token: 'bearerAuth',
+    query: [],
     codes: [
       'bad_request',
       'malformed_json',
@@ -428,6 +446,7 @@ export const ROUTES = {
     method: 'GET',
     path: '/api/user/factors',
     token: 'bearerAuth',
+    query: [],
     codes: [
       'bad_request',
       'token_missing',
@@ -443,6 +462,7 @@ export const ROUTES = {
     method: 'POST',
     path: '/api/user/factors/recovery-codes',
     token: 'bearerAuth',
+    query: [],
     fields: { current_password: { types: ['string'], isRequired: true, min: 1, max: 1024 } },
     codes: [
       'bad_request',
@@ -469,6 +489,7 @@ export const ROUTES = {
     method: 'POST',
     path: '/api/user/factors/{id}/removal',
     token: 'bearerAuth',
+    query: [],
     fields: { current_password: { types: ['string'], isRequired: true, min: 1, max: 1024 } },
     codes: [
       'bad_request',
@@ -495,6 +516,7 @@ export const ROUTES = {
     method: 'POST',
     path: '/api/user/factors/totp',
     token: 'bearerAuth',
+    query: [],
     fields: { current_password: { types: ['string'], isRequired: true, min: 1, max: 1024 } },
     codes: [
       'bad_request',
@@ -522,6 +544,7 @@ export const ROUTES = {
     method: 'POST',
     path: '/api/user/factors/totp/confirm',
     token: 'bearerAuth',
+    query: [],
     fields: { code: { types: ['string'], isRequired: true } },
     codes: [
       'bad_request',
@@ -548,6 +571,7 @@ export const ROUTES = {
     method: 'GET',
     path: '/api/user/tokens',
     token: 'bearerAuth',
+    query: ['ended_before'],
     codes: [
       'bad_request',
       'validation_failed',
@@ -564,6 +588,7 @@ export const ROUTES = {
     method: 'POST',
     path: '/api/user/tokens',
     token: 'bearerAuth',
+    query: [],
     fields: {
       name: { types: ['string'], isRequired: true, min: 1, max: 128 },
       scopes: { types: ['array'], isRequired: true },
@@ -596,6 +621,7 @@ export const ROUTES = {
     method: 'DELETE',
     path: '/api/user/tokens',
     token: 'bearerAuth',
+    query: ['keep'],
     codes: [
       'bad_request',
       'malformed_json',

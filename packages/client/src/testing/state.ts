@@ -35,6 +35,7 @@ const [ACCESS_TTL, REFRESH_TTL, RETRY_WINDOW] = [900_000, 2_592_000_000, 10_000]
 export function makeState() {
   const accounts: Account[] = [];
   const holdings: Holding[] = [];
+  const endings: Holding[] = [];
   const issued = new Map<string, Presented & { kind: Kind; expiresAt: number }>();
   /** In place of a signature, so that no token of another server is good here. */
   const mark = Math.random().toString(36).slice(2);
@@ -75,7 +76,9 @@ export function makeState() {
   }
 
   function end(holding: Holding, reason: Reason): void {
-    holding.ended ??= { ended_at: time(Date.now()), reason };
+    if (holding.ended) return;
+    holding.ended = { ended_at: time(Date.now()), reason };
+    endings.push(holding);
   }
 
   function liveOf(account: Account): Holding[] {
@@ -129,7 +132,7 @@ export function makeState() {
     holding: (id: number) => holdings.find(({ shown }) => shown.id === id),
     /** The newest first. */
     endedOf: (account: Account) =>
-      holdings
+      endings
         .flatMap((each) => (each.account === account && each.ended ? [{ ...each, ended: each.ended }] : []))
         .reverse(),
     open: (account: Account, device?: string): Pair =>
