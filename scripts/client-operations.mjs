@@ -1,6 +1,6 @@
 // What `npm run openapi` writes into @latchkey/client, from docs/openapi.json: the types of the operations that browsers
-// may call, and what its testing server knows of them. `--check`, of `npm run check`, only compares.
-import { readFileSync, writeFileSync } from 'node:fs';
+// may call, and what its testing server knows of them. Run by itself, as `npm run check` does, it only compares.
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { format } from 'oxfmt';
@@ -211,11 +211,8 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { BROWSER_PATHS } = await import('../dist/src/http/plugins/cors.js');
   const document = JSON.parse(readFileSync(join(root, 'docs/openapi.json'), 'utf8'));
   for (const [name, text] of Object.entries(await clientOperations(document, BROWSER_PATHS))) {
-    const file = join(root, name);
-    if (!process.argv.includes('--check')) writeFileSync(file, text);
-    else if (readFileSync(file, 'utf8') !== text) {
-      process.stderr.write(`${name} is not as docs/openapi.json has it: run npm run openapi\n`);
-      process.exitCode = 1;
-    }
+    if (readFileSync(join(root, name), 'utf8') === text) continue;
+    process.stderr.write(`${name} is not as docs/openapi.json has it: run npm run openapi\n`);
+    process.exitCode = 1;
   }
 }
