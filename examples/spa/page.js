@@ -3,7 +3,7 @@ import { createClient, LatchkeyError } from '/client/main.js';
 import { makeAddress } from '/address.js';
 import { makeFactors } from '/factors.js';
 
-const client = createClient({ storage: localStorage });
+const client = createClient({ storage: () => localStorage });
 const byId = (id) => document.getElementById(id);
 const [message, tokens, created, again, second] = ['message', 'tokens', 'created', 'again', 'second'].map(
   byId,

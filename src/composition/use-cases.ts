@@ -192,6 +192,7 @@ export function makeUseCases(parts: Parts) {
     createAccount: makeCreateAccount({
       ...deps,
       hashThatNothingOpens: () => hashThatNothingOpens(deps.cost),
+      sealTotp: (userId, secret) => deps.secrets.seal(userId, secret),
     }),
     accounts: makeManageAccounts({
       ...deps,

@@ -25,6 +25,8 @@ export interface Description {
   bounds?: { min: number; max: number };
   /** The service refuses to start in production without it. */
   required?: boolean;
+  /** The service refuses to start in production with it, so the chart does not offer it. */
+  refusedInProduction?: boolean;
 }
 
 export interface Rate {

@@ -99,6 +99,13 @@ const POSTGRES_FIELDS = {
     'milliseconds',
     'for a statement, and for the wait for a connection or for a turn at an account',
   ),
+  SEED_FILE: field(z.string().optional(), {
+    type: 'file',
+    defaultText: 'none',
+    meaning:
+      'JSON with users and services that [fill an empty database](development.md#seed); not in production',
+    refusedInProduction: true,
+  }),
 };
 
 const REDIS_FIELDS = {

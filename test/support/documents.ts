@@ -14,6 +14,7 @@ export const DOCUMENTS = [
   'api',
   'services',
   'errors',
+  'development',
   'integrating/node',
   'integrating/any-language',
   'integrating/testing',

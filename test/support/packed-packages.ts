@@ -59,7 +59,8 @@ export function packedLoad(t: Test, archive?: string): string {
   return join(folder, 'node_modules/@latchkey/load/dist/main.js');
 }
 
-function unpack(folder: string, name: string, archive = pack(folder, name)): string {
+/** Installs a package of ours into the folder, and none that it depends on. @returns where it is */
+export function unpack(folder: string, name: string, archive = pack(folder, name)): string {
   const unpacked = join(folder, 'node_modules/@latchkey', name);
   mkdirSync(unpacked, { recursive: true });
   const options = ['-xzf', archive, '--strip-components=1'];
