@@ -38,6 +38,7 @@ test('a healthy database', async (t) => {
     'e-mail addresses',
     'factor keys',
     'purge',
+    'seed',
     'settings of the installation',
     'used keys',
   ]);
