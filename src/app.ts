@@ -206,12 +206,12 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(signUpRoute, deps);
   await app.register(logInRoute, deps);
   await app.register(secondFactorRoute, deps);
-  await app.register(passkeyRoute, deps);
   await app.register(passwordResetRoute, deps);
   await app.register(emailVerificationRoute, deps);
   await app.register(refreshRoute, deps);
   await app.register(logOutRoute, deps);
   await app.register(longLivedTokenRoutes, deps);
+  await app.register(passkeyRoute, deps);
   await app.register(verifyRoute, deps);
   await app.register(revocationsRoute, deps);
   await app.register(tokenRoute, deps);

@@ -19,6 +19,8 @@ export function aBrowser(parameters: ConstructorParameters<typeof nid.Authentica
 
 export type Browser = ReturnType<typeof aBrowser>;
 
+type Headers = Record<string, string>;
+
 /** The answer of a request that must have succeeded. */
 async function answerOf<Answer>(response: ReturnType<typeof call>): Promise<Answer> {
   const { statusCode, body } = await response;
@@ -26,17 +28,29 @@ async function answerOf<Answer>(response: ReturnType<typeof call>): Promise<Answ
   return JSON.parse(body) as Answer;
 }
 
-export function enrolmentOptions(target: Target, token: string): Promise<EnrolmentOptions> {
-  return answerOf(call(target, 'POST /api/user/factors/passkey', { token, payload: FACTOR_PASSWORD }));
+export function enrolmentOptions(
+  target: Target,
+  token: string,
+  headers: Headers = {},
+): Promise<EnrolmentOptions> {
+  const options = { token, payload: FACTOR_PASSWORD, headers };
+  return answerOf(call(target, 'POST /api/user/factors/passkey', options));
 }
 
 /** What the browser makes of the options of an enrolment. */
 export function created(browser: Browser, options: EnrolmentOptions, origin = ORIGIN) {
-  return browser.createJSON(origin, options as unknown as Parameters<Browser['createJSON']>[1]);
+  return browser.createJSON(origin, options);
 }
 
-export function confirmPasskey(target: Target, token: string, passkey: object, name = 'Phone') {
-  return call(target, 'POST /api/user/factors/passkey/confirm', { token, payload: { name, passkey } });
+export function confirmPasskey(
+  target: Target,
+  token: string,
+  passkey: object,
+  name = 'Phone',
+  headers: Headers = {},
+) {
+  const options = { token, payload: { name, passkey }, headers };
+  return call(target, 'POST /api/user/factors/passkey/confirm', options);
 }
 
 /** Both requests. */
@@ -55,11 +69,11 @@ export function loginOptions(target: Target): Promise<LoginOptions> {
 
 /** What the browser makes of the options of a login. */
 export function asserted(browser: Browser, options: LoginOptions, origin = ORIGIN) {
-  return browser.getJSON(origin, options as unknown as Parameters<Browser['getJSON']>[1]);
+  return browser.getJSON(origin, options);
 }
 
-export function sendPasskey(target: Target, passkey: object, more: object = {}) {
-  return call(target, 'POST /api/auth/second-factor', { payload: { passkey, ...more } });
+export function sendPasskey(target: Target, passkey: object, more: object = {}, headers: Headers = {}) {
+  return call(target, 'POST /api/auth/second-factor', { payload: { passkey, ...more }, headers });
 }
 
 /** Both requests. */

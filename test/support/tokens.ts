@@ -48,12 +48,9 @@ export async function aStoredSession(
     mint: (type, generation) =>
       codec.sign(
         type,
-        pairClaims(
-          { userId, tokenId, generation, acr },
-          createdAt.getTime(),
-          lifetimesOf(config),
-          aUser(),
-        )[type],
+        pairClaims({ userId, tokenId, generation, acr }, createdAt.getTime(), lifetimesOf(config), aUser())[
+          type
+        ],
       ),
   };
 }
@@ -61,7 +58,12 @@ export async function aStoredSession(
 /** The access token as it would be if its session had been opened with a second factor. */
 export async function withFactorClaims(target: TestApp, accessToken: string): Promise<string> {
   const { sub, sid, gen, auth_time: openedAt } = claimsOf(accessToken);
-  const identity = { userId: Number(sub), tokenId: Number(sid), generation: Number(gen), acr: 'mfa' as const };
+  const identity = {
+    userId: Number(sub),
+    tokenId: Number(sid),
+    generation: Number(gen),
+    acr: 'mfa' as const,
+  };
   const lifetimes = lifetimesOf(target.composition.app.config);
   const { access } = pairClaims(identity, Number(openedAt) * 1000, lifetimes, aUser());
   return (await codecOf(target)).sign('access', access);

@@ -21,7 +21,10 @@ export const ANSWER = {
   type: Type.String({ description: '`public-key`', examples: ['public-key'] }),
 };
 
-export const CLIENT_DATA = base64url('What the browser has asked, as JSON in base64url', 'eyJ0eXBlIjoid2ViYXV0aG4');
+export const CLIENT_DATA = base64url(
+  'What the browser has asked, as JSON in base64url',
+  'eyJ0eXBlIjoid2ViYXV0aG4',
+);
 
 /** An AuthenticationResponseJSON. Its bytes are judged when it is verified: what is wrong with them is 401. */
 export const PasskeyLogin = Type.Object(

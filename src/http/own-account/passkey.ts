@@ -43,7 +43,10 @@ const setUpSchema = operation({
             name: text('The username', 'ada'),
             displayName: text('The user’s name', 'Ada Lovelace'),
           },
-          { description: 'Whose it is, as the user’s list of passkeys shows it', additionalProperties: false },
+          {
+            description: 'Whose it is, as the user’s list of passkeys shows it',
+            additionalProperties: false,
+          },
         ),
         challenge: base64url('What belongs to this enrolment alone', 'Zr3vJ0pXk2mWq8sT1bYc9A'),
         pubKeyCredParams: Type.Array(
@@ -112,7 +115,10 @@ const confirmSchema = operation({
         response: Type.Object(
           {
             clientDataJSON: CLIENT_DATA,
-            attestationObject: base64url('The new key, and what the authenticator says of it', 'o2NmbXRkbm9uZQ'),
+            attestationObject: base64url(
+              'The new key, and what the authenticator says of it',
+              'o2NmbXRkbm9uZQ',
+            ),
             transports: Type.Optional(
               Type.Array(Type.String(), { description: 'How browsers reach it', examples: [['internal']] }),
             ),

@@ -39,7 +39,9 @@ export async function rekeyFactors(
     after = rows.at(-1)?.id ?? after;
     isLast = rows.length < PAGE;
   }
-  const left = await mapDatabaseErrors(() => prisma.factor.count({ where: { type: 'totp', keyId: { not: newest } } }));
+  const left = await mapDatabaseErrors(() =>
+    prisma.factor.count({ where: { type: 'totp', keyId: { not: newest } } }),
+  );
   return { moved, left };
 }
 

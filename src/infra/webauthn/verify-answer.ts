@@ -2,12 +2,7 @@ import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto';
 import { verifyAuthenticationResponse, verifyRegistrationResponse } from '@simplewebauthn/server';
 import { isoCBOR } from '@simplewebauthn/server/helpers';
 import { ALGORITHMS, HANDLE_BYTES } from '../../domain/passkeys/own-passkeys.ts';
-import type {
-  EnrolmentAnswer,
-  LoginAnswer,
-  NewPasskey,
-  VerifyAnswers,
-} from '../../domain/passkeys/ports.ts';
+import type { EnrolmentAnswer, LoginAnswer, NewPasskey, VerifyAnswers } from '../../domain/passkeys/ports.ts';
 import type { AuthenticatorState } from '../../domain/tokens/ports.ts';
 
 /** Bytes. WebAuthn Level 3, section 4, bounds the id; the others leave room for what authenticators send. */
@@ -172,7 +167,8 @@ function forLibrary<Answer extends LoginAnswer | EnrolmentAnswer>({ id, rawId, r
 
 /** The same object with an empty statement, so that no certificate of a stranger's is parsed. */
 function withoutStatement(attestationObject: Uint8Array): string {
-  const authData = (isoCBOR.decodeFirst(Uint8Array.from(attestationObject)) as Map<unknown, unknown>).get('authData');
+  const decoded = isoCBOR.decodeFirst<Map<unknown, unknown>>(Uint8Array.from(attestationObject));
+  const authData = decoded.get('authData');
   if (!(authData instanceof Uint8Array)) throw new TypeError('no authData');
   const emptied = new Map<string, unknown>([
     ['fmt', 'none'],
@@ -196,7 +192,10 @@ function stateOf(
 
 /** Imports the key, which finds a point that is not on its curve. @throws unless we take such a key */
 function spkiOf(cose: Uint8Array): Buffer {
-  const key = createPublicKey({ key: jwkOf(isoCBOR.decodeFirst(Uint8Array.from(cose)) as CoseKey), format: 'jwk' });
+  const key = createPublicKey({
+    key: jwkOf(isoCBOR.decodeFirst<CoseKey>(Uint8Array.from(cose))),
+    format: 'jwk',
+  });
   const { modulusLength, publicExponent } = key.asymmetricKeyDetails ?? {};
   const isRsa = key.asymmetricKeyType === 'rsa';
   if (isRsa && !(modulusLength && modulusLength >= RSA_BITS.min && modulusLength <= RSA_BITS.max))
@@ -232,10 +231,26 @@ function coseMembers(key: KeyObject): [number, number | Uint8Array][] {
   const bytes = (text: string) => Uint8Array.from(Buffer.from(text, 'base64url'));
   switch (key.asymmetricKeyType) {
     case 'ec':
-      return [[KTY, EC2], [ALG, ES256], [CRV, P256], [X, bytes(x)], [Y, bytes(y)]];
+      return [
+        [KTY, EC2],
+        [ALG, ES256],
+        [CRV, P256],
+        [X, bytes(x)],
+        [Y, bytes(y)],
+      ];
     case 'ed25519':
-      return [[KTY, OKP], [ALG, EDDSA], [CRV, ED25519], [X, bytes(x)]];
+      return [
+        [KTY, OKP],
+        [ALG, EDDSA],
+        [CRV, ED25519],
+        [X, bytes(x)],
+      ];
     default:
-      return [[KTY, RSA], [ALG, RS256], [N, bytes(n)], [E, bytes(e)]];
+      return [
+        [KTY, RSA],
+        [ALG, RS256],
+        [N, bytes(n)],
+        [E, bytes(e)],
+      ];
   }
 }
