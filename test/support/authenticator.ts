@@ -60,7 +60,8 @@ export interface LoginOddities extends Oddities {
   credentialId?: Uint8Array;
   /** Base64url; null leaves it away. */
   userHandle?: string | null;
-  signature?: (right: Buffer) => Uint8Array;
+  /** @param signed what it is made of */
+  signature?: (right: Buffer, signed: Buffer) => Uint8Array;
 }
 
 export interface RegistrationAnswer {
@@ -171,14 +172,15 @@ export function aPasskey(parts: PasskeyParts = {}) {
         options.rpId,
         oddities,
       );
-      const right = signed(algorithm, Buffer.concat([authenticatorData, sha256(clientData)]), privateKey);
+      const signed = Buffer.concat([authenticatorData, sha256(clientData)]);
+      const right = signWith(HASHES[algorithm], signed, privateKey);
       const handle = oddities.userHandle === undefined ? userHandle : oddities.userHandle;
       return {
         ...envelope(Buffer.from(oddities.credentialId ?? credentialId), {}),
         response: {
           clientDataJSON: clientData.toString('base64url'),
           authenticatorData: authenticatorData.toString('base64url'),
-          signature: Buffer.from(oddities.signature?.(right) ?? right).toString('base64url'),
+          signature: Buffer.from(oddities.signature?.(right, signed) ?? right).toString('base64url'),
           ...(typeof handle === 'string' && { userHandle: handle }),
         },
       };
@@ -198,6 +200,8 @@ const COSE: Record<Algorithm, (jwk: JsonWebKey) => [Cbor, Cbor][]> = {
   ],
   RS256: ({ n, e }) => rsaKey(bytesOf(n), bytesOf(e)),
 };
+
+const HASHES = { ES256: 'sha256', ES384: 'sha384', RS256: 'sha256', Ed25519: null } as const;
 
 export function ecKey(algorithm: number, curve: number, x: Uint8Array, y: Uint8Array): [Cbor, Cbor][] {
   return [
@@ -222,10 +226,6 @@ function newKey(algorithm: Algorithm, bits: number): KeyObject {
   if (algorithm === 'Ed25519') return generateKeyPairSync('ed25519').privateKey;
   if (algorithm === 'RS256') return generateKeyPairSync('rsa', { modulusLength: bits }).privateKey;
   return generateKeyPairSync('ec', { namedCurve: algorithm === 'ES256' ? 'P-256' : 'P-384' }).privateKey;
-}
-
-function signed(algorithm: Algorithm, data: Uint8Array, key: KeyObject): Buffer {
-  return signWith({ ES256: 'sha256', ES384: 'sha384', RS256: 'sha256', Ed25519: null }[algorithm], data, key);
 }
 
 function envelope(id: Buffer, clientExtensionResults: object) {
