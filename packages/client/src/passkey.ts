@@ -1,4 +1,5 @@
 import type { Client, PasskeyAnswer } from './create-client.ts';
+import type { LatchkeyError } from './latchkey-error.ts';
 import type { Session } from './session-store.ts';
 
 export interface PasskeyLogin {
@@ -23,6 +24,10 @@ export interface AddedPasskey {
   recovery_codes?: readonly string[];
 }
 
+/** What a ceremony uses of a client, so that a page with a backend-for-frontend can pass its own. */
+type Requests = Pick<Client, 'request'>;
+type Logins = Pick<Client, 'request' | 'completeLogin'>;
+
 interface Asked {
   rpId: string;
   passkey: PasskeyAnswer;
@@ -44,7 +49,7 @@ let lastOver: Promise<unknown> = Promise.resolve();
  * Asks the user for a passkey, and logs in. Rejects also with what the browser throws: `NotAllowedError` if the user
  * cancels, and `AbortError` if another ceremony begins.
  */
-export function logInWithPasskey(client: Client, { device }: PasskeyLogin = {}): Promise<Session> {
+export function logInWithPasskey(client: Logins, { device }: PasskeyLogin = {}): Promise<Session> {
   const cut = new AbortController();
   return alone(cut, async () => complete(client, await ask(client, cut.signal), device));
 }
@@ -54,7 +59,10 @@ export function logInWithPasskey(client: Client, { device }: PasskeyLogin = {}):
  * session, whoever opened it, and with the next ceremony. In a browser without such an autofill, it does nothing.
  * @returns what ends it
  */
-export function offerPasskey(client: Client, { device, onError }: PasskeyOffer = {}): () => void {
+export function offerPasskey(
+  client: Logins & Pick<Client, 'session' | 'onChange'>,
+  { device, onError }: PasskeyOffer = {},
+): () => void {
   let isOver = false;
   let round = new AbortController();
   const abort = () => {
@@ -78,8 +86,11 @@ export function offerPasskey(client: Client, { device, onError }: PasskeyOffer =
       const timer = setTimeout(() => {
         round.abort();
       }, RENEWAL);
-      // If Latchkey cannot be asked, or the browser refuses, the next round begins no earlier than it would anyway.
-      const asked = await ask(client, signal, 'conditional').catch(() => renewal);
+      const asked = await ask(client, signal, 'conditional').catch((error: unknown) => {
+        if (codeOf(error) === 'factors_disabled') abort();
+        // After an outage, or an error of the browser, the next round begins no earlier than it would anyway.
+        return renewal;
+      });
       clearTimeout(timer);
       if (!asked) continue;
       try {
@@ -96,7 +107,7 @@ export function offerPasskey(client: Client, { device, onError }: PasskeyOffer =
 }
 
 /** Makes a passkey for the user who is signed in. Rejects also with what the browser throws. */
-export function addPasskey(client: Client, { name, current_password }: NewPasskey): Promise<AddedPasskey> {
+export function addPasskey(client: Requests, { name, current_password }: NewPasskey): Promise<AddedPasskey> {
   const cut = new AbortController();
   return alone(cut, async () => {
     const options = await client.request('POST', `${FACTORS}/passkey`, { current_password });
@@ -132,7 +143,7 @@ export function addPasskey(client: Client, { name, current_password }: NewPasske
  * Tells the browser which passkeys the signed-in user still has, so that it offers no other: call it after a removal.
  * Never rejects, because a browser that was not told only offers a passkey that is refused.
  */
-export async function signalPasskeys(client: Client): Promise<void> {
+export async function signalPasskeys(client: Requests): Promise<void> {
   const answer = await client.request('GET', FACTORS).catch(() => null);
   const { accepted_passkeys: accepted } = Object(answer) as {
     accepted_passkeys?: AllAcceptedCredentialsOptions;
@@ -150,7 +161,7 @@ function alone<Result>(own: { abort: () => void }, work: () => Promise<Result>):
 }
 
 async function ask(
-  client: Client,
+  client: Requests,
   signal: AbortSignal,
   mediation: CredentialMediationRequirement = 'optional',
 ): Promise<Asked> {
@@ -172,15 +183,19 @@ async function ask(
   return { rpId, passkey };
 }
 
-async function complete(client: Client, { rpId, passkey }: Asked, device?: string): Promise<Session> {
+async function complete(client: Logins, { rpId, passkey }: Asked, device?: string): Promise<Session> {
   try {
     return await client.completeLogin({ passkey, ...(device !== undefined && { device }) });
   } catch (error) {
     // This makes browsers delete the passkey, so no other refusal may do it.
-    if ((error as { code?: unknown }).code === 'passkey_unknown')
+    if (codeOf(error) === 'passkey_unknown')
       void tellBrowser('signalUnknownCredential', { rpId, credentialId: passkey.id });
     throw error;
   }
+}
+
+function codeOf(error: unknown): unknown {
+  return (error as Partial<LatchkeyError>).code;
 }
 
 async function tellBrowser<Name extends 'signalAllAcceptedCredentials' | 'signalUnknownCredential'>(

@@ -172,7 +172,7 @@ test('an offer takes a new challenge every 4 minutes, and after a refusal', asyn
 test('an offer ends with a session, with its function, and where there is no autofill', async (t) => {
   const passTime = fakeTime(t);
   const browser = fakeBrowser(t);
-  const { client, sent, log } = aClient();
+  const { client, sent, answers, log } = aClient();
   const endings = [
     () => {
       offerPasskey(client);
@@ -193,6 +193,10 @@ test('an offer ends with a session, with its function, and where there is no aut
     t.equal(log.listeners.size, 0);
     log.close();
   }
+  answers['POST /api/auth/passkey'] = () => refusal('factors_disabled');
+  offerPasskey(client);
+  await idle();
+  t.equal(log.listeners.size, 0, 'or Latchkey has no passkeys');
   for (const options of [{ hasAutofill: false }, { api: { isConditionalMediationAvailable: undefined } }]) {
     const other = fakeBrowser(t, options);
     const before = sent.length;
