@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Page } from 'playwright-core';
-import { test, type Test } from 'tap';
+import { test } from 'tap';
 import { chromiumMissing, openPage, watch } from '../support/browser.ts';
 import { anAccount, bearer, type Pair } from '../support/client.ts';
 import { ROOT } from '../support/documents.ts';

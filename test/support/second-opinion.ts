@@ -31,9 +31,10 @@ type Item = number | string | boolean | null | Buffer | Item[] | Map<Item, Item>
  * @throws Error that says what is wrong
  */
 export function judgeEnrolment(answer: unknown, expected: Expected): Enrolled {
-  const { id, rawId, type, response } = answer as Record<string, unknown>;
+  const { id, rawId, type, response, clientExtensionResults } = answer as Record<string, unknown>;
   const { clientDataJSON, attestationObject } = response as Record<string, unknown>;
-  check(type === 'public-key' && id === rawId, 'envelope');
+  const { credProps } = Object(clientExtensionResults) as { credProps?: { rk?: unknown } };
+  check(type === 'public-key' && id === rawId && credProps?.rk !== false, 'envelope');
   checkClientData(bytesOf(clientDataJSON), 'webauthn.create', expected);
   const [attestation, rest] = readItem(bytesOf(attestationObject));
   check(rest.length === 0 && attestation instanceof Map, 'attestation object');
@@ -56,6 +57,7 @@ export function judgeLogin(answer: unknown, expected: Expected, publicKey: Uint8
   const { id, rawId, type, response } = answer as Record<string, unknown>;
   const { clientDataJSON, authenticatorData, signature } = response as Record<string, unknown>;
   check(type === 'public-key' && id === rawId, 'envelope');
+  checkIdLength(bytesOf(id).length);
   const clientData = bytesOf(clientDataJSON);
   checkClientData(clientData, 'webauthn.get', expected);
   const data = bytesOf(authenticatorData);
@@ -86,7 +88,7 @@ function readAuthenticatorData(data: Buffer, { rpId, demanded = 0x05 }: Expected
   let attested: { id: Buffer; key: Item } | undefined;
   if ((flags & 0x40) > 0) {
     const end = 18 + rest.readUInt16BE(16);
-    check(rest.length > end && end > 18 && end <= 18 + 1023, 'credential id');
+    checkIdLength(end - 18);
     const [key, after] = readItem(rest.subarray(end));
     attested = { id: rest.subarray(18, end), key };
     rest = after;
@@ -98,6 +100,10 @@ function readAuthenticatorData(data: Buffer, { rpId, demanded = 0x05 }: Expected
   }
   check(rest.length === 0, 'bytes after the authenticator data');
   return { counter: data.readUInt32BE(33), isBackupEligible, isBackedUp, attested };
+}
+
+function checkIdLength(length: number): void {
+  check(length >= 1 && length <= 1023, 'credential id');
 }
 
 /** A COSE key (RFC 9053) of an algorithm that Latchkey takes. */
