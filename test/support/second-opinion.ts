@@ -16,8 +16,8 @@ export interface Enrolled {
   /** SPKI. */
   publicKey: Buffer;
   counter: number;
-  isBackupEligible: boolean;
-  isBackedUp: boolean;
+  backupEligible: boolean;
+  backedUp: boolean;
 }
 
 /** What a login proves. */
@@ -37,9 +37,11 @@ export function judgeEnrolment(answer: unknown, expected: Expected): Enrolled {
   check(type === 'public-key' && id === rawId && credProps?.rk !== false, 'envelope');
   checkClientData(bytesOf(clientDataJSON), 'webauthn.create', expected);
   const [attestation, rest] = readItem(bytesOf(attestationObject));
-  check(rest.length === 0 && attestation instanceof Map, 'attestation object');
+  check(attestation instanceof Map, 'attestation object');
+  check(rest.length === 0, 'bytes after the attestation object');
   const data = attestation.get('authData');
-  check(Buffer.isBuffer(data) && attestation.has('fmt') && attestation.has('attStmt'), 'attestation members');
+  check(Buffer.isBuffer(data), 'authenticator data');
+  check(attestation.has('fmt') && attestation.has('attStmt'), 'attestation statement');
   const { attested, ...proven } = readAuthenticatorData(data, expected);
   check(attested !== undefined, 'no credential');
   const credentialId = attested.id.toString('base64url');
@@ -61,12 +63,12 @@ export function judgeLogin(answer: unknown, expected: Expected, publicKey: Uint8
   const clientData = bytesOf(clientDataJSON);
   checkClientData(clientData, 'webauthn.get', expected);
   const data = bytesOf(authenticatorData);
-  const { counter, isBackupEligible, isBackedUp } = readAuthenticatorData(data, expected);
+  const { counter, backupEligible, backedUp } = readAuthenticatorData(data, expected);
   const key = createPublicKey({ key: Buffer.from(publicKey), type: 'spki', format: 'der' });
   const signed = Buffer.concat([data, sha256(clientData)]);
   const hash = key.asymmetricKeyType === 'ed25519' ? null : 'sha256';
   check(verify(hash, signed, key, bytesOf(signature)), 'signature');
-  return { counter, isBackupEligible, isBackedUp };
+  return { counter, backupEligible, backedUp };
 }
 
 function checkClientData(bytes: Buffer, type: string, { challenge, origins }: Expected): void {
@@ -75,15 +77,18 @@ function checkClientData(bytes: Buffer, type: string, { challenge, origins }: Ex
   check(client.type === type, 'type');
   check(client.challenge === challenge, 'challenge');
   check(typeof client.origin === 'string' && origins.includes(client.origin), 'origin');
-  check((client.crossOrigin ?? false) === false && client.topOrigin === undefined, 'embedded');
+  check(
+    [undefined, false].includes(client.crossOrigin as boolean) && client.topOrigin === undefined,
+    'frame',
+  );
 }
 
 function readAuthenticatorData(data: Buffer, { rpId, demanded = 0x05 }: Expected) {
   check(data.length >= 37 && data.subarray(0, 32).equals(sha256(Buffer.from(rpId))), 'RP ID');
   const flags = data.readUInt8(32);
-  const [isBackupEligible, isBackedUp] = [(flags & 0x08) > 0, (flags & 0x10) > 0];
+  const [backupEligible, backedUp] = [(flags & 0x08) > 0, (flags & 0x10) > 0];
   check((flags & demanded) === demanded, 'presence and verification');
-  check(isBackupEligible || !isBackedUp, 'backed up, but not eligible');
+  check(backupEligible || !backedUp, 'backed up, but not eligible');
   let rest = data.subarray(37);
   let attested: { id: Buffer; key: Item } | undefined;
   if ((flags & 0x40) > 0) {
@@ -95,11 +100,11 @@ function readAuthenticatorData(data: Buffer, { rpId, demanded = 0x05 }: Expected
   }
   if ((flags & 0x80) > 0) {
     const [extensions, after] = readItem(rest);
-    check(extensions instanceof Map, 'extensions');
+    check(extensions instanceof Map, 'extension outputs');
     rest = after;
   }
   check(rest.length === 0, 'bytes after the authenticator data');
-  return { counter: data.readUInt32BE(33), isBackupEligible, isBackedUp, attested };
+  return { counter: data.readUInt32BE(33), backupEligible, backedUp, attested };
 }
 
 function checkIdLength(length: number): void {
