@@ -113,18 +113,22 @@ const ODDITIES: readonly Odd<Oddities>[] = [
   [
     'strange client data',
     (dice) => ({
-      clientData: Buffer.from(
-        dice.pick([
-          Buffer.of(),
-          Buffer.of(0xff, 0xfe, 0x7b, 0x7d),
-          Buffer.of(0xef, 0xbb, 0xbf, 0x7b, 0x7d),
-          Buffer.from('null'),
-          Buffer.from('[]'),
-          Buffer.from('"webauthn.get"'),
-          Buffer.from('{"type":"webauthn.get"}'),
-          Buffer.from('['.repeat(5000)),
-        ]),
-      ),
+      clientData: dice.pick<NonNullable<Oddities['clientData']>>([
+        () => Buffer.of(),
+        () => Buffer.of(0xff, 0xfe, 0x7b, 0x7d),
+        () => Buffer.from('null'),
+        () => Buffer.from('[]'),
+        () => Buffer.from('"webauthn.get"'),
+        () => Buffer.from('{"type":"webauthn.get"}'),
+        () => Buffer.from('['.repeat(4000)),
+        (right) => Buffer.concat([Buffer.of(0xef, 0xbb, 0xbf), right]),
+        (right) => Buffer.concat([Buffer.from(' \n'), right, Buffer.from('\t')]),
+        (right) => Buffer.concat([right, Buffer.of(0)]),
+        (right) => withMember(right, Buffer.from('"other":"\u00e4"')),
+        (right) => withMember(right, Buffer.from('"other":"\u00ff"', 'latin1')),
+        (right) => withMember(right, Buffer.from('"type":"payment.get"')),
+        (right) => withMember(right, Buffer.from('"crossOrigin":true')),
+      ]),
     }),
   ],
   [
@@ -204,6 +208,11 @@ const LOGIN_ODDITIES: readonly Odd<LoginOddities>[] = [
   ['a signature of another key', () => ({ signature: (right) => Buffer.alloc(right.length, 1) })],
   ['a signature of zeros', () => ({ signature: () => Buffer.from('3006020100020100', 'hex') })],
 ];
+
+/** Another member at the end of client data. */
+function withMember(clientData: Buffer, member: Buffer): Buffer {
+  return Buffer.concat([clientData.subarray(0, -1), Buffer.from(','), member, Buffer.from('}')]);
+}
 
 /** Keys that a service must refuse, and one that it takes. */
 function coseKeys(): Buffer[] {

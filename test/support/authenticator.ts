@@ -36,8 +36,8 @@ export interface Oddities {
   rpId?: string;
   /** Other members of the client data, such as `crossOrigin` and `topOrigin`. */
   clientMembers?: Record<string, unknown>;
-  /** Instead of the client data that the above describe. It is what is signed. */
-  clientData?: Uint8Array;
+  /** Makes other client data of those that the above describe. They are signed. */
+  clientData?: (right: Buffer) => Uint8Array;
   /** Without AT, which an enrolment adds. */
   flags?: number;
   counter?: number;
@@ -119,7 +119,8 @@ export function aPasskey(parts: PasskeyParts = {}) {
       crossOrigin: false,
       ...oddities.clientMembers,
     };
-    const clientData = Buffer.from(oddities.clientData ?? JSON.stringify(members));
+    const described = Buffer.from(JSON.stringify(members));
+    const clientData = Buffer.from(oddities.clientData?.(described) ?? described);
     const header = Buffer.alloc(5);
     header.writeUInt8(attested ? flags | FLAGS.at : flags);
     header.writeUInt32BE(counter, 1);

@@ -1,6 +1,13 @@
 import type { Client, PasskeyAnswer } from './create-client.ts';
 import type { LatchkeyError } from './latchkey-error.ts';
 import type { Session } from './session-store.ts';
+import {
+  browser,
+  type AcceptedPasskeys,
+  type Assertion,
+  type Attestation,
+  type Mediation,
+} from './web-authn.ts';
 
 export interface PasskeyLogin {
   /** The name of this device in the list of tokens. */
@@ -33,10 +40,12 @@ interface Asked {
   passkey: PasskeyAnswer;
 }
 
-/** Not every browser has all of them. */
-type Browser = Partial<typeof PublicKeyCredential>;
-type Attestation = Omit<AuthenticatorAttestationResponse, 'getTransports'> &
-  Partial<Pick<AuthenticatorAttestationResponse, 'getTransports'>>;
+/** Of Latchkey’s options, what is bytes for a browser. */
+interface CreationOptions {
+  challenge: string;
+  user: { id: string };
+  excludeCredentials?: { id: string }[];
+}
 
 /** Milliseconds. Latchkey accepts a challenge for 5 minutes, and the user needs some of that time. */
 const RENEWAL = 240_000;
@@ -74,8 +83,7 @@ export function offerPasskey(
   });
 
   async function offer(): Promise<void> {
-    const { PublicKeyCredential: browser } = globalThis as { PublicKeyCredential?: Browser };
-    if (!(await browser?.isConditionalMediationAvailable?.())) return;
+    if (!(await browser.PublicKeyCredential?.isConditionalMediationAvailable?.())) return;
     while (!isOver) {
       const { signal } = (round = new AbortController());
       const renewal = new Promise<undefined>((resolve) => {
@@ -110,22 +118,21 @@ export function offerPasskey(
 export function addPasskey(client: Requests, { name, current_password }: NewPasskey): Promise<AddedPasskey> {
   const cut = new AbortController();
   return alone(cut, async () => {
-    const options = await client.request('POST', `${FACTORS}/passkey`, { current_password });
-    const { challenge, user, excludeCredentials = [] } = options as PublicKeyCredentialCreationOptionsJSON;
+    const options = (await client.request('POST', `${FACTORS}/passkey`, {
+      current_password,
+    })) as CreationOptions;
+    const { challenge, user, excludeCredentials = [] } = options;
     try {
-      const made = await navigator.credentials.create({
+      const credential = (await browser.navigator.credentials.create({
         signal: cut.signal,
         publicKey: {
-          ...(options as PublicKeyCredentialCreationOptions),
+          ...options,
           challenge: decode(challenge),
           user: { ...user, id: decode(user.id) },
-          excludeCredentials: excludeCredentials.map(
-            (each) => ({ ...each, id: decode(each.id) }) as PublicKeyCredentialDescriptor,
-          ),
+          excludeCredentials: excludeCredentials.map((each) => ({ ...each, id: decode(each.id) })),
         },
-      });
-      const credential = made as PublicKeyCredential;
-      const response = credential.response as Attestation;
+      })) as Attestation;
+      const { response } = credential;
       const passkey = encoded(credential, {
         clientDataJSON: encode(response.clientDataJSON),
         attestationObject: encode(response.attestationObject),
@@ -146,9 +153,9 @@ export function addPasskey(client: Requests, { name, current_password }: NewPass
 export async function signalPasskeys(client: Requests): Promise<void> {
   const answer = await client.request('GET', FACTORS).catch(() => null);
   const { accepted_passkeys: accepted } = Object(answer) as {
-    accepted_passkeys?: AllAcceptedCredentialsOptions;
+    accepted_passkeys?: AcceptedPasskeys;
   };
-  if (accepted) await tellBrowser('signalAllAcceptedCredentials', accepted);
+  if (accepted) await tell(() => browser.PublicKeyCredential?.signalAllAcceptedCredentials?.(accepted));
 }
 
 /** Browsers refuse a second ceremony at a time: ends the last one, and waits for its end. */
@@ -160,20 +167,13 @@ function alone<Result>(own: { abort: () => void }, work: () => Promise<Result>):
   return result;
 }
 
-async function ask(
-  client: Requests,
-  signal: AbortSignal,
-  mediation: CredentialMediationRequirement = 'optional',
-): Promise<Asked> {
+async function ask(client: Requests, signal: AbortSignal, mediation: Mediation = 'optional'): Promise<Asked> {
   const options = (await client.request('POST', '/api/auth/passkey')) as { challenge: string; rpId: string };
   const { challenge, rpId } = options;
   const publicKey = { ...options, challenge: decode(challenge) };
-  const credential = (await navigator.credentials.get({
-    mediation,
-    signal,
-    publicKey,
-  })) as PublicKeyCredential;
-  const response = credential.response as AuthenticatorAssertionResponse;
+  const get = { mediation, signal, publicKey };
+  const credential = (await browser.navigator.credentials.get(get)) as Assertion;
+  const { response } = credential;
   const passkey = encoded(credential, {
     clientDataJSON: encode(response.clientDataJSON),
     authenticatorData: encode(response.authenticatorData),
@@ -189,7 +189,9 @@ async function complete(client: Logins, { rpId, passkey }: Asked, device?: strin
   } catch (error) {
     // This makes browsers delete the passkey, so no other refusal may do it.
     if (codeOf(error) === 'passkey_unknown')
-      void tellBrowser('signalUnknownCredential', { rpId, credentialId: passkey.id });
+      void tell(() =>
+        browser.PublicKeyCredential?.signalUnknownCredential?.({ rpId, credentialId: passkey.id }),
+      );
     throw error;
   }
 }
@@ -198,19 +200,17 @@ function codeOf(error: unknown): unknown {
   return (error as Partial<LatchkeyError>).code;
 }
 
-async function tellBrowser<Name extends 'signalAllAcceptedCredentials' | 'signalUnknownCredential'>(
-  name: Name,
-  options: Parameters<(typeof PublicKeyCredential)[Name]>[0],
-): Promise<void> {
+/** Not every browser takes signals, and there is nothing to do about one that fails. */
+async function tell(signal: () => Promise<void> | undefined): Promise<void> {
   try {
-    await (PublicKeyCredential as Browser)[name]?.(options as never);
+    await signal();
   } catch {
-    // Not every browser has passkeys or takes signals, and there is nothing to do about it.
+    // The browser may go on offering the passkey, and Latchkey goes on refusing it.
   }
 }
 
 /** By hand: with some password managers a credential’s `toJSON` throws, and older browsers have none. */
-function encoded<Response>(credential: PublicKeyCredential, response: Response) {
+function encoded<Response>(credential: Assertion | Attestation, response: Response) {
   const id = encode(credential.rawId);
   const clientExtensionResults = credential.getClientExtensionResults();
   return { id, rawId: id, type: 'public-key', response, clientExtensionResults };
@@ -221,7 +221,7 @@ function encode(bytes: ArrayBuffer): string {
   return text.replace(/\+/g, '-').replace(/\//g, '_').replace(/=/g, '');
 }
 
-function decode(text: string): Uint8Array<ArrayBuffer> {
+function decode(text: string): Uint8Array {
   const bytes = atob(text.replace(/-/g, '+').replace(/_/g, '/'));
   return Uint8Array.from(bytes, (byte) => byte.charCodeAt(0));
 }

@@ -5,6 +5,7 @@ import {
   createPrivateKey,
   createPublicKey,
   hkdfSync,
+  type JsonWebKey,
   type KeyObject,
 } from 'node:crypto';
 import { aPasskey, FLAGS, type Algorithm } from '../../support/authenticator.ts';
@@ -113,8 +114,9 @@ function ecPrivateKey(curve: string, crv: string, secret: Buffer): KeyObject {
   ecdh.setPrivateKey(secret);
   const point = ecdh.getPublicKey();
   const [x, y] = [point.subarray(1, 1 + secret.length), point.subarray(1 + secret.length)];
-  const [d, ...xy] = [secret, x, y].map((part) => part.toString('base64url'));
-  return createPrivateKey({ key: { kty: 'EC', crv, d, x: xy[0], y: xy[1] }, format: 'jwk' });
+  const parts = Object.entries({ d: secret, x, y }).map(([name, part]) => [name, part.toString('base64url')]);
+  const key: JsonWebKey = { kty: 'EC', crv, ...Object.fromEntries(parts) };
+  return createPrivateKey({ key, format: 'jwk' });
 }
 
 /** ECDSA with P-256 and SHA-256, and the nonce of RFC 6979. */
