@@ -9,7 +9,7 @@ import { proxyWarnings } from './networks.ts';
 import { tracingOf, type TracingTarget } from './tracing.ts';
 import { ConfigError } from './config-error.ts';
 import { FIELDS, type Values } from './fields.ts';
-import { isFactorIssuer, type Description } from './field-kinds.ts';
+import { isFactorIssuer, isOfDomain, type Description } from './field-kinds.ts';
 
 export { ConfigError };
 
@@ -96,6 +96,7 @@ export function loadConfig(env: Environment = process.env, memoryLimit = availab
   problems.push(...databaseProblems(config));
   problems.push(...redisProblems(config));
   problems.push(...keyProblems(config));
+  problems.push(...passkeyProblems(config));
   problems.push(...hashMemoryProblems(config, memoryLimit, env));
   const issuer = defaultIssuer(config, env);
   // Otherwise a service that checks users' tokens by itself would take a service token for Latchkey as one of them.
@@ -261,6 +262,16 @@ function keyProblems({
   if (secrets !== undefined) attempt('REFRESH_TOKEN_SECRET', () => parseRefreshSecrets(secrets));
   if (factorKeys !== undefined) attempt('FACTOR_KEYS', () => parseFactorKeys(factorKeys));
   return problems;
+}
+
+/** Problems of the two settings in combination. Each was parsed before; an invalid one is undefined. */
+function passkeyProblems({ WEBAUTHN_RP_ID: id, WEBAUTHN_ORIGINS: origins }: Partial<Values>): string[] {
+  if (id === undefined || origins === undefined) return [];
+  if (id === null) return origins.length > 0 ? ['WEBAUTHN_ORIGINS needs WEBAUTHN_RP_ID'] : [];
+  if (origins.length === 0) return ['WEBAUTHN_RP_ID needs WEBAUTHN_ORIGINS'];
+  return origins
+    .filter((origin) => !isOfDomain(origin, id))
+    .map((origin) => `WEBAUTHN_ORIGINS: the host of ${origin} is neither WEBAUTHN_RP_ID nor below it`);
 }
 
 function weakHashProblems({ SCRYPT_LOG_N: logN, SCRYPT_R: r, SCRYPT_P: p }: Values): string[] {

@@ -41,7 +41,7 @@ const withQuery = (path: string, query: string) => `${path}${path.includes('?') 
 /** An access token of a session that was opened with a second factor an hour ago. */
 async function aProvenToken(target: TestApp): Promise<string> {
   const latest = (Date.now() - 60_000) * 1000;
-  const session = await aStoredSession(target, { latest, first: latest }, { withFactor: true });
+  const session = await aStoredSession(target, { latest, first: latest }, { acr: 'mfa' });
   return session.mint('access', latest);
 }
 
