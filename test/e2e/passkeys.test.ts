@@ -28,6 +28,8 @@ interface Tools extends Pick<
   /** Of examples/bff. */
   backend: Client;
   errors: unknown[];
+  /** The mediation of each `navigator.credentials.get`. */
+  asked: string[];
   /** @returns the result, or the error’s `code` or `name` */
   outcome: <Result>(work: Promise<Result>) => Promise<Result | string>;
 }
@@ -51,8 +53,14 @@ const PAGE = `<!doctype html><title>A page with passkeys</title><link rel="icon"
     return answer;
   };
   const backend = { request: toBackend, completeLogin: (body) => toBackend('POST', '/bff/second-factor', body) };
+  const asked = [];
+  const { get } = CredentialsContainer.prototype;
+  CredentialsContainer.prototype.get = function (options) {
+    asked.push(options.mediation);
+    return get.call(this, options);
+  };
   const codeOf = ({ name, code }) => (typeof code === 'string' ? code : name);
-  globalThis.tools = { ...passkeys, client, backend, errors: [], outcome: (work) => work.catch(codeOf) };
+  globalThis.tools = { ...passkeys, client, backend, asked, errors: [], outcome: (work) => work.catch(codeOf) };
 </script>`;
 
 test('passkeys in Chromium', { skip: chromiumMissing }, async (t) => {
@@ -108,14 +116,13 @@ test('passkeys in Chromium', { skip: chromiumMissing }, async (t) => {
   });
 
   await t.test('autofill offers it, and a button ends the offer', async (t) => {
-    await authenticator.touch(false);
     await offer(page);
-    await authenticator.touch(true);
-    await signedIn(page);
+    await until(() => inPage(page, ({ client }) => client.session !== null));
     t.equal(await inPage(page, ({ client }) => client.session?.user.username), username);
 
     await authenticator.touch(false);
     await offer(page);
+    await until(() => inPage(page, ({ asked }) => asked.at(-1) === 'conditional'));
     const byButton = inPage(page, async ({ client, logInWithPasskey }) => {
       const { user } = await logInWithPasskey(client);
       return user.username;
@@ -219,14 +226,11 @@ function addAnother(page: Page, current_password: string): Promise<string> {
 
 /** Signs out, and offers passkeys in the autofill. */
 async function offer(page: Page): Promise<void> {
-  await inPage(page, async ({ client, offerPasskey, errors }) => {
+  await inPage(page, async ({ client, offerPasskey, errors, asked }) => {
     await client.logout();
+    asked.length = 0;
     offerPasskey(client, { onError: (error) => errors.push(error) });
   });
-}
-
-function signedIn(page: Page): Promise<void> {
-  return until(() => inPage(page, ({ client }) => Boolean(client.session)));
 }
 
 /** The account’s factors. */

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Page } from 'playwright-core';
 import { test } from 'tap';
 import { chromiumMissing, openPage, watch } from '../support/browser.ts';
-import { anAccount, bearer, type Pair } from '../support/client.ts';
+import { anAccount, bearer, claimsOf, type Pair } from '../support/client.ts';
 import { ROOT } from '../support/documents.ts';
 import { anApp } from '../support/factors.ts';
 import { freePort } from '../support/free-port.ts';
@@ -214,19 +214,23 @@ test('the single-page app of examples/spa', { skip: chromiumMissing }, async (t)
     await until(async () => ![undefined, first].includes((await recoveryCodes(page))[0]));
     t.match(complaints.splice(0), [/403/]);
 
+    const logOut = () => page.getByRole('button', { name: 'Log out', exact: true }).click();
+    const before = await storedPair(page);
+    await logOut();
+    // The autofill answers as soon as the page offers passkeys.
+    await until(async () => ![before.access_token, undefined].includes(await storedAccess(page)));
+    t.match(claimsOf((await storedPair(page)).access_token), { acr: 'phr' });
+
     await authenticator.touch(false);
-    await page.getByRole('button', { name: 'Log out', exact: true }).click();
-    await signedOut(page);
-    await authenticator.touch(true);
-    await signedIn(page);
-    await authenticator.touch(false);
-    await page.getByRole('button', { name: 'Log out', exact: true }).click();
+    await logOut();
     await signedOut(page);
     await authenticator.verify(false);
     await authenticator.touch(true);
-    await page.locator('main').getByRole('button', { name: 'Use a passkey' }).click();
+    const byButton = () => page.locator('main').getByRole('button', { name: 'Use a passkey' }).click();
+    await byButton();
     await until(async () => /\S/.test(await alertOf(page)));
     await authenticator.verify(true);
+    await byButton();
     await signedIn(page);
     await change(page, 'Remove it', password);
     await t.resolves(shows(page, '', ''));
@@ -318,6 +322,11 @@ function lists(page: Page, ...expected: string[]): Promise<void> {
 /** What `@latchkey/client` keeps for all tabs. */
 async function storedPair(page: Page): Promise<Pair> {
   return JSON.parse(await page.evaluate('localStorage.getItem(localStorage.key(0)) ?? "null"')) as Pair;
+}
+
+async function storedAccess(page: Page): Promise<string | undefined> {
+  const pair: Pair | null = await storedPair(page);
+  return pair?.access_token;
 }
 
 async function createToken(url: string, token: string, device: string): Promise<number> {

@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core';
 
 /**
- * An authenticator that Chromium simulates for a page, with a synced passkey’s flags. It waits for the user’s touch until
- * `isTouched` is set.
+ * An authenticator that Chromium simulates for a page, with a synced passkey’s flags. With `touch`, it answers what begins
+ * then, autofill too; what has begun before stays open until the page ends it.
  */
 export async function aVirtualAuthenticator(page: Page) {
   const devtools = await page.context().newCDPSession(page);
