@@ -273,7 +273,7 @@ function coseKeys(): Buffer[] {
 }
 
 /** What happens to a member of the response, or to both ids, after the signature. */
-const EDITS: readonly (readonly [what: string, edit: (text: string, dice: Dice) => unknown])[] = [
+const EDITS: readonly (readonly [what: string, edit: (text: string, dice: Dice) => string])[] = [
   ['changed bytes', (text, dice) => inBase64url(changed(bytesOf(text), dice))],
   ['changed bytes', (text, dice) => inBase64url(changed(bytesOf(text), dice))],
   ['padding', (text) => `${text}=`],
