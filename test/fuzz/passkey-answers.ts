@@ -216,16 +216,10 @@ function withMember(clientData: Buffer, member: Buffer): Buffer {
 
 /** Keys that a service must refuse, and one that it takes. */
 function coseKeys(): Buffer[] {
-  const [es256] = PASSKEYS;
-  if (!es256) throw new Error('no passkey');
-  const {
-    x = '',
-    y = '',
-    n = '',
-  } = {
-    ...es256.privateKey.export({ format: 'jwk' }),
-    n: PASSKEYS[2]?.privateKey.export({ format: 'jwk' }).n,
-  };
+  const [es256, ed25519, rs256] = PASSKEYS;
+  if (!es256 || !ed25519 || !rs256) throw new Error('no passkey');
+  const { x = '', y = '' } = es256.privateKey.export({ format: 'jwk' });
+  const { n = '' } = rs256.privateKey.export({ format: 'jwk' });
   const [bx, by, modulus] = [x, y, n].map((part) => Buffer.from(part, 'base64url')) as [
     Buffer,
     Buffer,
@@ -235,6 +229,8 @@ function coseKeys(): Buffer[] {
   const key = (entries: [Cbor, Cbor][]) => encodeCbor(new Map(entries));
   return [
     es256.coseKey,
+    // Its coordinate claims more bytes than there are.
+    Buffer.from(ed25519.coseKey.toString('hex').replace(/5820(?=.{64}$)/, '5828'), 'hex'),
     SHORT_RSA.coseKey,
     key(ecKey(-7, 1, bx, Buffer.alloc(32, 2))),
     key(ecKey(-7, 1, Buffer.alloc(32), Buffer.alloc(32))),

@@ -16,6 +16,8 @@ const ACCEPTED_ALONE: Record<string, string> = {
   'refused: bytes after the attestation object': 'nobody has signed them, and Latchkey ignores them',
   'refused: attestation statement': 'the statement is ignored, so it may be missing',
   'refused: extension outputs': 'they are ignored, so they may be no map',
+  'refused: CBOR ends early':
+    'the library takes the bytes that are there, and the key must be one all the same',
   'refused: key part -2': 'a coordinate may have leading zeros, which the stored key has not',
 };
 

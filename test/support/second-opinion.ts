@@ -149,7 +149,8 @@ function readItem(bytes: Buffer, depth = 0): [Item, Buffer] {
     check(short >= 20 && short <= 22, 'CBOR of another kind');
     return [{ 20: false, 21: true, 22: null }[short as 20 | 21 | 22], rest];
   }
-  check(major !== 6 && argument <= rest.length, 'CBOR of another kind, or it ends early');
+  check(major !== 6, 'CBOR of another kind');
+  check(argument <= rest.length, 'CBOR ends early');
   if (major < 4) {
     const content = rest.subarray(0, argument);
     return [major === 2 ? content : content.toString(), rest.subarray(argument)];

@@ -1,4 +1,3 @@
-import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { test, type Test } from 'tap';
 import { LatchkeyError, type Client, type Session } from '../src/main.ts';
@@ -305,14 +304,26 @@ function refusal(code: string): never {
   throw new LatchkeyError(code, code);
 }
 
-/** @returns what lets time pass */
+/** @returns what lets time pass for timers that are set from now on */
 function fakeTime(t: Test): (ms: number) => void {
-  mock.timers.enable({ apis: ['setTimeout'] });
-  t.teardown(() => {
-    mock.timers.reset();
+  const { setTimeout, clearTimeout } = globalThis;
+  const timers = new Map<number, { at: number; run: () => void }>();
+  let [passed, id] = [0, 0];
+  Object.assign(globalThis, {
+    setTimeout(run: () => void, ms: number) {
+      timers.set(++id, { at: passed + ms, run });
+      return id;
+    },
+    clearTimeout: (timer: number) => timers.delete(timer),
   });
+  t.teardown(() => Object.assign(globalThis, { setTimeout, clearTimeout }));
   return (ms) => {
-    mock.timers.tick(ms);
+    passed += ms;
+    for (const [timer, { at, run }] of timers)
+      if (at <= passed) {
+        timers.delete(timer);
+        run();
+      }
   };
 }
 

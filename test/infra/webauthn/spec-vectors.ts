@@ -5,7 +5,6 @@ import {
   createPrivateKey,
   createPublicKey,
   hkdfSync,
-  type JsonWebKey,
   type KeyObject,
 } from 'node:crypto';
 import { aPasskey, FLAGS, type Algorithm } from '../../support/authenticator.ts';
@@ -113,9 +112,15 @@ function ecPrivateKey(curve: string, crv: string, secret: Buffer): KeyObject {
   const ecdh = createECDH(curve);
   ecdh.setPrivateKey(secret);
   const point = ecdh.getPublicKey();
-  const [x, y] = [point.subarray(1, 1 + secret.length), point.subarray(1 + secret.length)];
-  const parts = Object.entries({ d: secret, x, y }).map(([name, part]) => [name, part.toString('base64url')]);
-  const key: JsonWebKey = { kty: 'EC', crv, ...Object.fromEntries(parts) };
+  const text = (part: Buffer) => part.toString('base64url');
+  const half = 1 + secret.length;
+  const key = {
+    kty: 'EC',
+    crv,
+    d: text(secret),
+    x: text(point.subarray(1, half)),
+    y: text(point.subarray(half)),
+  };
   return createPrivateKey({ key, format: 'jwk' });
 }
 
