@@ -40,6 +40,8 @@ test('the packed client is small, and what a bundler does not use goes', { skip 
   t.comment(`${size} bytes, minified and gzipped`);
   t.ok(size > 1000 && size <= 4096, `${size} bytes`);
   t.equal(bundled(`import '@latchkey/client'`).length, 0);
+  const passkeys = gzipSync(bundled(`export * from '@latchkey/client/passkey'`), { level: 9 }).length;
+  t.ok(passkeys > 500 && passkeys <= 2048, `passkeys: ${passkeys} bytes`);
   t.end();
 });
 
@@ -48,7 +50,7 @@ test('the README’s examples compile strictly in an empty folder', { skip }, (t
   const blocks = readBlocks(readDocument('packages/client/README.md')).filter(
     ({ language }) => language === 'ts',
   );
-  t.equal(blocks.length, 4);
+  t.equal(blocks.length, 5);
   writeFileSync(join(folder, 'page.ts'), blocks.map(({ text }) => text).join('\n'));
   writeFileSync(join(folder, 'others.d.ts'), OTHERS);
   for (const module of ['NodeNext', 'Preserve']) {
