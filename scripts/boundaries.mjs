@@ -77,6 +77,11 @@ export const LAYERS = [
     may: [DOMAIN, TELEMETRY, NODE, '^src/infra/tls/', '^src/infra/tick\\.ts$', packages('ioredis')],
   },
   {
+    name: 'infra-webauthn',
+    files: '^src/infra/webauthn/',
+    may: [DOMAIN, builtins('crypto'), packages('@simplewebauthn/server')],
+  },
+  {
     // What replicas agree on: settings and keys in PostgreSQL, and the mark in both stores.
     name: 'infra-installation',
     files: '^src/infra/installation/',
@@ -197,7 +202,7 @@ export const LAYERS = [
       '^src/infra/crypto/(factor-keys|generated-keys|key-files|keys)\\.ts$',
       '^src/infra/installation/(binding|facts|marks|record|redis-marks|seed-mark)\\.ts$',
       '^src/infra/issuers/(fetch-jwks|jwks)\\.ts$',
-      '^src/infra/postgres/(cause|client|factor-keys|service-store|inspect|key-records|key-registry|last-purge|migration-error|schema-version|settings-error)\\.ts$',
+      '^src/infra/postgres/(cause|client|factor-keys|passkey-store|service-store|inspect|key-records|key-registry|last-purge|migration-error|schema-version|settings-error)\\.ts$',
       '^src/infra/redis/(connection/(connections|errors|open-redis)|inspect)\\.ts$',
       NODE,
     ],
@@ -214,7 +219,7 @@ export const LAYERS = [
       '^src/infra/embedded/(embedded-database-error|postgres)\\.ts$',
       '^src/infra/installation/(facts|marks|record|redis-marks)\\.ts$',
       '^src/infra/issuers/(issuer-url|jwks)\\.ts$',
-      '^src/infra/postgres/(account-store|client|factor-keys|factor-store|service-store|known-devices|inspect-token|last-purge|migrate|migration-error|names|one-time-tokens|password-resets|purge|recover|settings-error|token-store|user-imports|wanted-mails)\\.ts$',
+      '^src/infra/postgres/(account-store|client|factor-changes|factor-keys|factor-store|service-store|known-devices|inspect-token|last-purge|migrate|migration-error|names|one-time-tokens|password-resets|purge|recover|settings-error|token-store|user-imports|wanted-mails)\\.ts$',
       '^src/infra/redis/(connection/(connections|errors|open-redis)|heartbeat|inspect|inspect-token|recover|token-states)\\.ts$',
       // It checks a token as the service does.
       '^src/http/token-codec\\.ts$',
@@ -264,7 +269,7 @@ const SEPARATE = [
   '^src/(cli|doctor)/',
   '^src/http/(accounts|auth|own-account|well-known)/',
   // Implementations of ports.
-  '^src/infra/(crypto/(common-passwords|login-token)|(memory|redis)/(attempt-slots|renewal-leases)|redis/memory-use)\\.ts$',
+  '^src/infra/(crypto/(common-passwords|login-token|passkey-challenge)|(memory|redis)/(attempt-slots|renewal-leases)|redis/memory-use)\\.ts$',
   '^src/infra/postgres/(feed-record|state-writer)\\.ts$',
   // They keep an import away from others: the embedded database, OpenTelemetry.
   '^src/(composition/open-database|infra/tracing/open-tracing)\\.ts$',

@@ -126,7 +126,7 @@ export const mutations = [
     ['a session of a removed factor does', '!withFactor || openedBy < since', '!withFactor'],
   ),
   ...inFile(
-    'infra/postgres/factor-store.ts',
+    'infra/postgres/factor-changes.ts',
     ['http/own-account/factors'],
     [
       'a session that is not recent changes second factors',
@@ -218,6 +218,37 @@ export const mutations = [
     [
       'the password alone opens an account with a second factor',
       "if (locked.factorSince !== null && !proof) throw new AuthError('second_factor_required');",
+      '',
+    ],
+  ),
+  ...inFile(
+    'infra/postgres/passkey-store.ts',
+    ['http/auth/passkey'],
+    ['one answer of a passkey opens two sessions', '${nonce} <> ALL (used_challenges)', 'true'],
+    [
+      'a challenge opens a session that is older than all that are kept',
+      '(cardinality(used_challenges) < ${KEPT} OR ${nonce} > used_challenges[${KEPT}])',
+      'true',
+    ],
+    ['an account has any number of passkeys', '>= limit)', '< 0)'],
+  ),
+  ...inFile(
+    'infra/crypto/passkey-challenge.ts',
+    ['http/auth/passkey'],
+    [
+      'anybody signs challenges',
+      'if (!macs.all().some((mac) => timingSafeEqual(mac(nonce), given))) return null;',
+      '',
+    ],
+  ),
+  ...inFile(
+    'domain/passkeys/log-in-with-passkey.ts',
+    ['http/auth/passkey'],
+    ['a passkey logs in without its account’s handle', '!shown || !isOwners ||', '!shown ||'],
+    ['a passkey opens a disabled account', ' || passkey.disabled)', ')'],
+    [
+      'a page of another origin passes a passkey on',
+      "if (!presented.isOurs) throw new AuthError('invalid_passkey');",
       '',
     ],
   ),

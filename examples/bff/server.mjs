@@ -31,11 +31,15 @@ app.post('/bff/login', (request, reply) => {
 });
 
 // What the page sends after 401 `second_factor_required`, with the `login_token` of that answer. Without the code it
-// opens nothing, so the page may hold it, as it holds the password that the user types.
+// opens nothing, so the page may hold it, as it holds the password that the user types. Or a login by passkey: the page
+// asks the browser with `@latchkey/client/passkey`, and a client whose `request` and `completeLogin` come here.
 app.post('/bff/second-factor', (request, reply) => {
-  const { login_token, code, recovery_code } = request.body ?? {};
-  return logIn(request, reply, '/api/auth/second-factor', { login_token, code, recovery_code });
+  const { login_token, code, recovery_code, passkey } = request.body ?? {};
+  return logIn(request, reply, '/api/auth/second-factor', { login_token, code, recovery_code, passkey });
 });
+app.post('/bff/passkey', async (request, reply) =>
+  pass(reply, await ask(request, 'POST', '/api/auth/passkey')),
+);
 
 async function logIn(request, reply, path, body) {
   // The cookie of an earlier login is overwritten, so its session must end. After a 503 the browser can repeat the login.
@@ -56,7 +60,7 @@ app.get('/bff/user', (request, reply) => forward(request, reply, '/api/user'));
 
 // The list of second factors, and their changes: docs/second-factor.md.
 app.get('/bff/factors', (request, reply) => forward(request, reply, '/api/user/factors'));
-for (const change of ['totp', 'totp/confirm', 'recovery-codes'])
+for (const change of ['totp', 'totp/confirm', 'passkey', 'passkey/confirm', 'recovery-codes'])
   app.post(`/bff/factors/${change}`, (request, reply) =>
     forward(request, reply, `/api/user/factors/${change}`),
   );

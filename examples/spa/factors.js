@@ -1,4 +1,5 @@
 /* global document */
+import { addPasskey, signalPasskeys } from '/client/passkey.js';
 import { renderSVG } from '/qr.js';
 
 /** The section in which users see and change their second factor: docs/second-factor.md. */
@@ -9,6 +10,8 @@ export function makeFactors({ client, byId, onSubmit, withRecentLogin }) {
   let found = [];
 
   const changes = {
+    passkey: async (password, name) =>
+      showCodes(await withRecentLogin(() => addPasskey(client, { name, ...password }))),
     async app(password) {
       const setup = await post('/totp', password);
       if (!setup) return;
@@ -21,10 +24,12 @@ export function makeFactors({ client, byId, onSubmit, withRecentLogin }) {
     codes: async (password) => showCodes(await post('/recovery-codes', password)),
     async removal(password) {
       for (const { id } of found) if (!(await post(`/${id}/removal`, password))) return;
+      // So that the browser offers no passkey that is gone.
+      await signalPasskeys(client);
     },
   };
-  onSubmit(byId('change-factors'), async ({ change, ...password }) => {
-    await changes[change](password);
+  onSubmit(byId('change-factors'), async ({ change, name, ...password }) => {
+    await changes[change](password, name);
     byId('change-factors').reset();
     await list();
   });

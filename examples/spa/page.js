@@ -1,5 +1,6 @@
-/* global document, FormData, localStorage */
+/* global document, DOMException, FormData, localStorage */
 import { createClient, LatchkeyError } from '/client/main.js';
+import { logInWithPasskey, offerPasskey } from '/client/passkey.js';
 import { makeAddress } from '/address.js';
 import { makeFactors } from '/factors.js';
 
@@ -21,6 +22,7 @@ onSubmit(byId('login-again'), logIn);
 onSubmit(byId('second-step'), ({ code }) =>
   client.completeLogin({ login_token: loginToken, ...proofOf(code) }),
 );
+for (const form of document.querySelectorAll('.passkey')) onSubmit(form, logInByPasskey);
 onSubmit(byId('logout'), () => client.logout(), 'You are signed out here, but the session may go on: ');
 onSubmit(
   byId('everywhere'),
@@ -55,6 +57,22 @@ function show() {
     Promise.all([list(), address.read(), factors.list()]).catch((error) =>
       client.session ? tell(message, error) : null,
     );
+  else if (session === null) offer();
+}
+
+/** In the autofill of the username, until somebody is signed in. */
+function offer() {
+  offerPasskey(client, { onError: (error) => tell(message, error) });
+}
+
+/** A dialog of the browser ends the offer. */
+async function logInByPasskey() {
+  try {
+    await logInWithPasskey(client);
+  } catch (error) {
+    if (!client.session) offer();
+    throw error;
+  }
 }
 
 async function list() {
@@ -128,7 +146,7 @@ async function logInAgain({ id, user }) {
 /** Does the work with the fields of the form, once at a time, and shows its error. */
 function onSubmit(form, work, prefix = '') {
   const buttons = form.querySelectorAll('button');
-  const alert = form.querySelector('[role=alert]') ?? message;
+  const alert = (form.closest('dialog') ?? form).querySelector('[role=alert]') ?? message;
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     alert.textContent = '';
@@ -145,8 +163,9 @@ function onSubmit(form, work, prefix = '') {
 }
 
 function tell(alert, error, prefix = '') {
-  if (!(error instanceof LatchkeyError)) throw error;
-  const fields = error.errors.map(({ path, message }) => `${path.slice(1)} ${message}`);
+  // The browser's own, if the user cancels a passkey.
+  if (!(error instanceof LatchkeyError || error instanceof DOMException)) throw error;
+  const fields = (error.errors ?? []).map(({ path, message }) => `${path.slice(1)} ${message}`);
   const wait = error.retryAfter ? [`try again in ${error.retryAfter} s`] : [];
   alert.textContent = prefix + [error.message, ...fields, ...wait].join('; ');
 }

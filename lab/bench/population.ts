@@ -101,7 +101,7 @@ export async function populate(
     sessions,
     cold,
     mint: (type, session) => {
-      const identity = { ...identityOf(session), withFactor: false };
+      const identity = { ...identityOf(session), acr: null };
       return codec.sign(
         type,
         pairClaims(identity, identity.generation / 1000, codec.lifetimes, aUser())[type],

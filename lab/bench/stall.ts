@@ -30,7 +30,7 @@ export function measureStall({ fills }: { fills: number }): StallReport {
         tokenId: i,
         generation: 2 ** 50 + i,
         expiresAt: i,
-        withFactor: false,
+        acr: null,
         authTime: i,
         type: 'access',
       });

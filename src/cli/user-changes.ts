@@ -8,6 +8,7 @@ import type { TokenRecord } from '../domain/tokens/token-record.ts';
 import type { AccountChanges, AccountStore, ChangedAccount } from '../domain/users/account.ts';
 import { parseRoles } from '../domain/roles.ts';
 import { makeAccountStore } from '../infra/postgres/account-store.ts';
+import { NO_FACTOR_SETTINGS } from '../infra/postgres/factor-changes.ts';
 import { makeFactorStore } from '../infra/postgres/factor-store.ts';
 import { nameHashing, NEEDS_SECRET, NO_NAMES } from './account-settings.ts';
 import { UsageError } from './arguments.ts';
@@ -67,7 +68,10 @@ export const removeFactors: Act = async (postgres, user, { env, values, note }) 
   if (!account) return null;
   const question = 'Remove every second factor, and end all tokens? Whoever knows the password then logs in.';
   if (!values.yes && !(await confirm(question))) throw new CommandError('Nothing has changed');
-  const factors = makeFactorStore(postgres, loadSettings(env, 'NOTICES').NOTICES);
+  const factors = makeFactorStore(postgres, {
+    ...NO_FACTOR_SETTINGS,
+    notices: loadSettings(env, 'NOTICES').NOTICES,
+  });
   const removal = await factors.removeAll({ id: account.id }, Date.now());
   if (!removal) return null;
   const { factors: removed } = removal;

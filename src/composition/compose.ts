@@ -13,6 +13,7 @@ import type { Tracer } from '../telemetry/tracer.ts';
 import { followAttemptHash, makeCallerHashes } from '../infra/crypto/keyed-hashes.ts';
 import { followLoginTokens } from '../infra/crypto/login-token.ts';
 import { followNameHash } from '../infra/crypto/name-hash.ts';
+import { followLoginChallenges } from '../infra/crypto/passkey-challenge.ts';
 import type { Upkeep } from '../infra/metrics/gauges.ts';
 import { makeMetrics } from '../infra/metrics/metrics.ts';
 import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
@@ -33,6 +34,7 @@ import { systemClock, systemTimers } from '../runtime/system-clock.ts';
 import { lifetimesOf } from '../domain/tokens/claims.ts';
 import { ignoreOutage } from '../domain/errors.ts';
 import type { SecretBox } from '../domain/factors/ports.ts';
+import type { VerifyAnswers } from '../domain/passkeys/ports.ts';
 import { type Clock, CLOCK_TOLERANCE } from '../domain/clock.ts';
 import { describeObjection, joinStandings } from '../domain/standing.ts';
 import { makeAgreement } from '../infra/installation/agreement.ts';
@@ -193,6 +195,8 @@ export async function compose(
     hashing,
     loginTokens: followLoginTokens(keyRing),
     secrets,
+    loginChallenges: followLoginChallenges(keyRing),
+    verifyAnswers: await openVerifyAnswers(config),
     mails: mailParts.mails,
     resetRequests: mailParts.resetRequests,
     services,
@@ -305,6 +309,16 @@ export async function compose(
 }
 
 export type Composition = Awaited<ReturnType<typeof compose>>;
+
+/** The library behind it takes memory and time to load, so it is loaded before the replica is ready, or never. */
+async function openVerifyAnswers({
+  WEBAUTHN_RP_ID: rpId,
+  WEBAUTHN_ORIGINS: origins,
+}: Config): Promise<VerifyAnswers | null> {
+  if (rpId === null) return null;
+  const { makeVerifyAnswers } = await import('../infra/webauthn/verify-answer.ts');
+  return makeVerifyAnswers({ rpId, origins });
+}
 
 interface ClockParts {
   config: Config;

@@ -34,6 +34,10 @@ import { makeConfirmPassword } from '../domain/users/confirm-password.ts';
 import { makeCreateAccount } from '../domain/users/create-account.ts';
 import { makeAccountFactors } from '../domain/factors/account-factors.ts';
 import { makeOwnFactors } from '../domain/factors/own-factors.ts';
+import { makeProven } from '../domain/factors/proven.ts';
+import { makeLogInWithPasskey } from '../domain/passkeys/log-in-with-passkey.ts';
+import { makeOwnPasskeys } from '../domain/passkeys/own-passkeys.ts';
+import type { LoginChallenges, VerifyAnswers } from '../domain/passkeys/ports.ts';
 import type { SecretBox } from '../domain/factors/ports.ts';
 import { makeFinishUserChange } from '../domain/users/finish-user-change.ts';
 import { makeMails } from '../domain/mails/mails.ts';
@@ -55,6 +59,7 @@ import type { Postgres } from '../infra/postgres/client.ts';
 import { makeFactorStore } from '../infra/postgres/factor-store.ts';
 import { makeOwnAddressStore } from '../infra/postgres/own-address.ts';
 import { issueReset } from '../infra/postgres/password-resets.ts';
+import { makePasskeyStore } from '../infra/postgres/passkey-store.ts';
 import { makePasswordStore } from '../infra/postgres/password-store.ts';
 import { makeUserStore } from '../infra/postgres/user-store.ts';
 
@@ -77,6 +82,9 @@ export interface Parts {
   loginTokens: LoginTokens;
   /** Under FACTOR_KEYS. */
   secrets: SecretBox;
+  loginChallenges: LoginChallenges;
+  /** null if passkeys are off. */
+  verifyAnswers: VerifyAnswers | null;
   mails: MailStore;
   resetRequests: ResetRequests;
   services: RegisteredServices;
@@ -98,6 +106,11 @@ export function makeUseCases(parts: Parts) {
     hashes: (names: { username?: string; email: string }) => nameHash.newest(names).map(([, hash]) => hash),
   };
   const addresses = { wantsProof: config.EMAIL_VERIFICATION, notices: config.NOTICES, reservation };
+  const factorSettings = {
+    notices: config.NOTICES,
+    needsAddress: config.EMAIL_VERIFICATION,
+    rpId: config.WEBAUTHN_RP_ID,
+  };
   const stores = {
     ...parts,
     ...parts.hashing,
@@ -106,7 +119,8 @@ export function makeUseCases(parts: Parts) {
     accounts: makeAccountStore(postgres, nameHash.each, addresses),
     ownAddresses: makeOwnAddressStore(postgres, nameHash.each, addresses),
     passwords: makePasswordStore(postgres, config.NOTICES),
-    factors: makeFactorStore(postgres, config.NOTICES, config.EMAIL_VERIFICATION),
+    factors: makeFactorStore(postgres, factorSettings),
+    passkeys: makePasskeyStore(postgres, factorSettings),
     // Without the feed: a revocation that it reads was published when it happened.
     readThrough: withReadThrough(parts.unpublishedStates, parts),
     auditHash: (name: string) => parts.slotHash(`audit ${name}`),
@@ -125,12 +139,14 @@ export function makeUseCases(parts: Parts) {
     }),
     limitCode: makeCodeLimits(limitAttempt, config.RATE_LIMIT_FACTOR),
   };
+  const confirmPassword = makeConfirmPassword(limited);
   const deps = {
     ...limited,
+    confirmPassword,
+    proven: makeProven({ ...limited, confirmPassword, loginMaxAge: config.FACTOR_LOGIN_MAX_AGE }),
     openSession: makeOpenSession({ ...limited, maxSessions: config.MAX_SESSIONS_PER_USER }),
     finishEndings: makeFinishEndings({ ...limited, tokenStates: parts.unpublishedStates }),
     finishUserChange: makeFinishUserChange(limited),
-    confirmPassword: makeConfirmPassword(limited),
     accountWithTokens: makeAccountWithTokens(limited),
     verify: makeVerify(limited),
     serviceTokens: makeServiceTokens({ ...limited, issuer: config.ISSUER, ttl: config.SERVICE_TOKEN_TTL }),
@@ -152,6 +168,7 @@ export function makeUseCases(parts: Parts) {
     }),
     logIn: makeLogIn(deps),
     completeLogin: makeCompleteLogin(deps),
+    logInWithPasskey: makeLogInWithPasskey(deps),
     refresh: makeRefresh({ ...deps, retryWindow: config.REFRESH_RETRY_WINDOW }),
     ...makeEndToken(deps),
     ...makeCreateLongLived({
@@ -185,9 +202,9 @@ export function makeUseCases(parts: Parts) {
     ownFactors: makeOwnFactors({
       ...deps,
       allowance: config.RATE_LIMIT_FACTOR,
-      loginMaxAge: config.FACTOR_LOGIN_MAX_AGE,
       issuer: config.FACTOR_ISSUER,
     }),
+    ownPasskeys: makeOwnPasskeys({ ...deps, issuer: config.FACTOR_ISSUER }),
     accountFactors: makeAccountFactors(deps),
     createAccount: makeCreateAccount({
       ...deps,

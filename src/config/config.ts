@@ -20,7 +20,7 @@ import {
 } from './environment.ts';
 import { FIELDS, type Values } from './fields.ts';
 import { readSeed, type Seed } from './seed.ts';
-import { isFactorIssuer, type Description } from './field-kinds.ts';
+import { isFactorIssuer, isOfDomain, type Description } from './field-kinds.ts';
 
 export { ConfigError, type Environment };
 
@@ -111,6 +111,7 @@ export function loadConfig(env: Environment = ownEnvironment(), memoryLimit = av
   problems.push(...databaseProblems(config));
   problems.push(...redisProblems(config));
   problems.push(...keyProblems(config));
+  problems.push(...passkeyProblems(config));
   problems.push(...hashMemoryProblems(config, memoryLimit, env));
   const seed = production ? null : seedOf(config);
   if (Array.isArray(seed)) problems.push(...seed.map((problem) => `SEED_FILE: ${problem}`));
@@ -258,6 +259,16 @@ function keyProblems({
   if (secrets !== undefined) attempt('REFRESH_TOKEN_SECRET', () => parseRefreshSecrets(secrets));
   if (factorKeys !== undefined) attempt('FACTOR_KEYS', () => parseFactorKeys(factorKeys));
   return problems;
+}
+
+/** Problems of the two settings in combination. Each was parsed before; an invalid one is undefined. */
+function passkeyProblems({ WEBAUTHN_RP_ID: id, WEBAUTHN_ORIGINS: origins }: Partial<Values>): string[] {
+  if (id === undefined || origins === undefined) return [];
+  if (id === null) return origins.length > 0 ? ['WEBAUTHN_ORIGINS needs WEBAUTHN_RP_ID'] : [];
+  if (origins.length === 0) return ['WEBAUTHN_RP_ID needs WEBAUTHN_ORIGINS'];
+  return origins
+    .filter((origin) => !isOfDomain(origin, id))
+    .map((origin) => `WEBAUTHN_ORIGINS: the host of ${origin} is neither WEBAUTHN_RP_ID nor below it`);
 }
 
 /** @returns the problems, if there are any. Each setting was parsed before; an invalid one is undefined. */

@@ -225,6 +225,55 @@ function problemOf(entry: string): string | null {
     : `must hold origins as browsers send them, in lower case, without path or trailing slash: write ${origin}`;
 }
 
+/**
+ * WEBAUTHN_RP_ID: a domain as browsers write it (WebAuthn Level 3, section 4). They accept neither an address nor a name
+ * such as `com`. Null for none.
+ */
+export function rpId() {
+  const isDomain = (value: string) =>
+    URL.canParse(`https://${value}`) &&
+    new URL(`https://${value}`).host === value &&
+    !/[:[\]]|^[\d.]+$|\.$/.test(value) &&
+    (value === 'localhost' || value.includes('.'));
+  return z
+    .string()
+    .refine(isDomain, 'must be a domain such as example.com, in lower case')
+    .optional()
+    .transform((value) => value ?? null);
+}
+
+/** What Android's credential manager sends: the SHA-256 of the certificate that signed the app. */
+const ANDROID_ORIGIN = /^android:apk-key-hash(-sha256)?:([\w+/-]{43}=?)$/;
+
+/** WEBAUTHN_ORIGINS: compared as text with what browsers and apps send. Whether they fit the RP ID is checked later. */
+export function readPasskeyOrigins(value: string, context: z.RefinementCtx): string[] {
+  const entries = listOf(value);
+  for (const entry of entries) {
+    const problem = ANDROID_ORIGIN.test(entry) ? null : problemOfPage(entry);
+    if (problem !== null) context.addIssue({ code: 'custom', message: problem });
+  }
+  return [...new Set(entries)];
+}
+
+function problemOfPage(entry: string): string | null {
+  const url = URL.canParse(entry) ? new URL(entry) : null;
+  const isWeb = url?.protocol === 'https:' || url?.protocol === 'http:';
+  if (url === null || !isWeb || entry.includes('*'))
+    return 'must hold origins such as https://app.example.com or android:apk-key-hash:HASH, separated by commas';
+  if (url.origin !== entry)
+    return `must hold origins as browsers send them, without path or trailing slash: write ${url.origin}`;
+  return url.protocol === 'http:' && !isOfDomain(entry, 'localhost')
+    ? 'must begin with https://, except on localhost'
+    : null;
+}
+
+/** Whether the page or app of an origin may use passkeys of a domain. */
+export function isOfDomain(origin: string, domain: string): boolean {
+  if (ANDROID_ORIGIN.test(origin)) return true;
+  const { hostname } = new URL(origin);
+  return hostname === domain || hostname.endsWith(`.${domain}`);
+}
+
 /** The groups of routes that LOG_REQUESTS names, and which of their requests leave a line by default. */
 const DEFAULTS: Readonly<Record<RequestGroup, LoggedRequests>> = {
   verify: 'failures',

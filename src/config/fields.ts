@@ -13,11 +13,13 @@ import {
   orIssue,
   plainUrl,
   rate,
+  rpId,
   readNodes,
   url,
   usernames,
   wholeNumber,
   readOrigins,
+  readPasskeyOrigins,
   readRequestLog,
 } from './field-kinds.ts';
 import { readNetworks, readProxies } from './networks.ts';
@@ -297,6 +299,23 @@ const ACCOUNT_FIELDS = {
     defaultText: 'the host of `ISSUER`',
     meaning: 'name that authenticator apps show; apps keep the one that they have scanned',
   }),
+  WEBAUTHN_RP_ID: field(rpId(), {
+    type: 'domain',
+    defaultText: 'none',
+    meaning:
+      'domain of the [passkeys](second-factor.md#passkeys), for which each is kept; without it, they are off',
+  }),
+  WEBAUTHN_ORIGINS: field(
+    z
+      .string()
+      .default('')
+      .transform((value, context) => readPasskeyOrigins(value, context)),
+    {
+      type: 'list of origins',
+      defaultText: 'none',
+      meaning: 'pages and apps that may use passkeys; each host is `WEBAUTHN_RP_ID` or below it',
+    },
+  ),
   FACTOR_LOGIN_MAX_AGE: integer(
     60,
     86_400,

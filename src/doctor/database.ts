@@ -11,12 +11,14 @@ import {
 } from '../infra/postgres/inspect.ts';
 import { readLastPurge } from '../infra/postgres/last-purge.ts';
 import { reasonOf } from '../infra/postgres/migration-error.ts';
+import { countForeignPasskeys } from '../infra/postgres/passkey-store.ts';
 import { SettingsError } from '../infra/postgres/settings-error.ts';
 import { missingMigrations, unfinishedMigrations } from '../infra/postgres/schema-version.ts';
 import { judgeCertificate } from './certificate.ts';
 import { compareClocks, judgeClock } from './clock.ts';
 import { judgeFactorKeys, loadedFactorKeys } from './factor-keys.ts';
 import { fail, ok, warn, type Finding } from './finding.ts';
+import { judgePasskeys } from './passkeys.ts';
 import { judgePurge } from './purge.ts';
 import { checkInstallation } from './installation.ts';
 
@@ -170,6 +172,7 @@ async function checkMigrations(postgres: Postgres, config: Config): Promise<Find
       ok('migrations', 'the schema fits this version'),
       await checkAddresses(pool),
       judgeFactorKeys(loadedFactorKeys(config), await countFactorKeys(pool)),
+      judgePasskeys(config.WEBAUTHN_RP_ID, await countForeignPasskeys(pool, config.WEBAUTHN_RP_ID)),
       judgePurge(await readLastPurge(pool), Date.now()),
       ...(await checkInstallation(config, postgres)),
     ];

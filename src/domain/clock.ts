@@ -27,7 +27,7 @@ export interface Timers {
 /** The refusal of what our clock says is over: by the right time it may not be, so a wrong clock only asks to retry. */
 export function expiredError(
   clock: Pick<Clock, 'isTrusted'>,
-  code: 'invalid_token' | 'login_too_old' | 'invalid_login_token',
+  code: 'invalid_token' | 'login_too_old' | 'invalid_login_token' | 'invalid_passkey',
 ): AuthError {
   if (!clock.isTrusted()) return new AuthError('unavailable');
   return new AuthError(code, code === 'invalid_token' ? { reason: 'expired' } : {});

@@ -17,6 +17,7 @@ export const ERROR_CODES = [
   'external_id_taken',
   'password_refused',
   'too_many_tokens',
+  'too_many_factors',
   'unsupported_grant_type',
   'invalid_subject_token',
   'invalid_target',
@@ -31,6 +32,8 @@ export const ERROR_CODES = [
   'second_factor_required',
   'invalid_login_token',
   'invalid_second_factor',
+  'invalid_passkey',
+  'passkey_unknown',
   'invalid_client',
   'insufficient_user_authentication',
   // 403

@@ -12,10 +12,16 @@ export interface TokenIdentity extends TokenKey {
   generation: number;
 }
 
+/**
+ * What proved the login of a session, besides a password: `mfa` is a second factor, and `phr` is a passkey, which no page
+ * of another origin can pass on and which counts as `mfa` too. null for a password alone.
+ */
+export const ACRS = ['phr', 'mfa'] as const;
+export type Acr = (typeof ACRS)[number];
+
 /** What a token says of the login that opened its session. No store holds it. */
 export interface LoginProof {
-  /** Whether the login used a second factor. */
-  withFactor: boolean;
+  acr: Acr | null;
   /**
    * When the session was opened, in seconds since 1970; null if the token does not say: an LLT, a limited token, a
    * refresh token, and any token of 1.0.0.
@@ -25,8 +31,8 @@ export interface LoginProof {
 
 /** What may be demanded of that login (RFC 9470); null for nothing. */
 export interface Demand {
-  /** It used a second factor. */
-  acr: 'mfa' | null;
+  /** It used a second factor; with `phr`, a passkey. */
+  acr: Acr | null;
   /** It is at most so many seconds ago. */
   maxAge: number | null;
 }

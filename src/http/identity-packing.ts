@@ -1,4 +1,4 @@
-import type { ServiceBearer } from '../domain/principal.ts';
+import { ACRS, type ServiceBearer } from '../domain/principal.ts';
 import type { PresentedIdentity, PresentedType } from '../domain/tokens/claims.ts';
 import type { Packing } from './verified-credentials.ts';
 
@@ -15,6 +15,7 @@ export type Identity<Type extends PresentedType = PresentedType> = PresentedIden
 
 /** Their place is the number that stands for them. */
 const TYPES = ['access', 'llt', 'exchanged', 'service'] as const;
+const PROOFS = [null, ...ACRS] as const;
 
 /** Names that are kept once for all tokens. They are those of services, of which there are fewer. */
 const MAX_NAMES = 2 ** 12;
@@ -52,7 +53,7 @@ export function makeIdentityPacking(): Packing<Identity | ServiceBearer> {
         into[at + 2] = identity.version;
         into[at + 6] = namesOf(identity.audience, identity.serviceId);
       } else {
-        into[at] += identity.withFactor ? TYPES.length : 0;
+        into[at] += TYPES.length * PROOFS.indexOf(identity.acr);
         into[at + 2] = identity.userId;
         into[at + 3] = identity.tokenId;
         into[at + 4] = identity.generation;
@@ -74,7 +75,7 @@ export function makeIdentityPacking(): Packing<Identity | ServiceBearer> {
         tokenId: number(3),
         generation: number(4),
         expiresAt,
-        withFactor: number(0) >= TYPES.length,
+        acr: PROOFS[Math.floor(number(0) / TYPES.length)] ?? null,
         authTime: orNull(number(5)),
         type,
         ...(type === 'exchanged' && { audience: first, actor: second }),

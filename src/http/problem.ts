@@ -38,6 +38,11 @@ export const PROBLEMS = {
     'Too many tokens',
     'The account has reached its limit of long-lived tokens; delete one first.',
   ],
+  too_many_factors: [
+    400,
+    'Too many second factors',
+    'The account has reached its limit of passkeys; remove one first.',
+  ],
   unsupported_grant_type: [
     400,
     'Unsupported grant type',
@@ -79,6 +84,16 @@ export const PROBLEMS = {
     'The login token is unknown, void or older than five minutes: log in again.',
   ],
   invalid_second_factor: [401, 'Invalid second factor', 'The code is wrong or was used before.'],
+  invalid_passkey: [
+    401,
+    'Invalid passkey',
+    'The answer of the passkey is not good here, too old, or was used before.',
+  ],
+  passkey_unknown: [
+    401,
+    'Passkey unknown',
+    'The account no longer has this passkey; the browser may be told (signalUnknownCredential).',
+  ],
   invalid_client: [
     401,
     'Invalid client',
@@ -216,7 +231,8 @@ export const LoginProblemSchema = Type.Object(
       Type.Array(
         Type.Enum([...SECOND_STEPS], {
           type: 'string',
-          description: '`totp`: a code of the authenticator app. The list may grow',
+          description:
+            '`totp`: a code of the authenticator app; `passkey`: not here, but as a login of its own. The list may grow',
         }),
         { description: 'What the second step takes from this user' },
       ),

@@ -48,8 +48,8 @@ export function makeTokenPairResponse(
   config: Pick<Config, 'ACCESS_TOKEN_TTL' | 'REFRESH_TOKEN_TTL' | 'SESSION_MAX_AGE'>,
 ) {
   const lifetimes = lifetimesOf(config);
-  return function tokenPairResponse({ user, tokenId, generation, createdAt, withFactor }: SessionGrant) {
-    const identity = { userId: user.id, tokenId, generation, withFactor };
+  return function tokenPairResponse({ user, tokenId, generation, createdAt, acr }: SessionGrant) {
+    const identity = { userId: user.id, tokenId, generation, acr };
     const { access, refresh } = pairClaims(identity, createdAt, lifetimes, user);
     return {
       access_token: codec.sign('access', access),

@@ -1,6 +1,16 @@
 import { anAccount, call } from '../support/client.ts';
 import { aFactor, firstStep, logInWithFactor, secondStep } from '../support/factors.ts';
 import { confirmApp, FACTOR_PASSWORD, setUpApp } from '../support/own-factors.ts';
+import {
+  aBrowser,
+  addPasskey,
+  asserted,
+  confirmPasskey,
+  created,
+  enrolmentOptions,
+  loginOptions,
+  sendPasskey,
+} from '../support/passkeys.ts';
 import { elsewhere, FEW, inTurn, open, TIMES, type Loop, type User } from './churn-loops.ts';
 
 export const FACTOR_LOOPS: Loop[] = [
@@ -66,6 +76,55 @@ export const FACTOR_LOOPS: Loop[] = [
         const app = await setUpApp(target, token);
         return confirmApp(target, token, app.code());
       },
+  },
+  {
+    name: 'add passkeys to new accounts',
+    of: ['setUpPasskey', 'confirmPasskey'],
+    leaves: { signup: FEW, 'passkey added': FEW },
+    times: FEW,
+    begin:
+      ({ target }) =>
+      async () => {
+        const { access_token: token } = await open(target);
+        const options = await enrolmentOptions(target, token);
+        return confirmPasskey(target, token, created(aBrowser(), options));
+      },
+  },
+  {
+    name: 'set passkeys up, and confirm none',
+    of: ['setUpPasskey', 'confirmPasskey'],
+    leaves: { 'passkey set up': 1 },
+    succeeds: 0,
+    begin: ({ target, access_token: token }) =>
+      inTurn(async () => {
+        const options = await enrolmentOptions(target, token, elsewhere());
+        const passkey = created(aBrowser(), { ...options, challenge: 'AAAA' });
+        return confirmPasskey(target, token, passkey, 'Phone', elsewhere());
+      }),
+  },
+  {
+    name: 'log in with a passkey',
+    of: ['getPasskeyOptions', 'completeLogin'],
+    leaves: { login: FEW },
+    times: FEW,
+    begin: async ({ target, access_token: token }) => {
+      const { browser } = await addPasskey(target, token);
+      return inTurn(async () =>
+        sendPasskey(target, asserted(browser, await loginOptions(target)), {}, elsewhere()),
+      );
+    },
+  },
+  {
+    name: 'send a passkey that was used',
+    of: ['getPasskeyOptions', 'completeLogin'],
+    leaves: { 'passkey refused': TIMES },
+    succeeds: 0,
+    begin: async ({ target, access_token: token }) => {
+      const { browser } = await addPasskey(target, token);
+      const passkey = asserted(browser, await loginOptions(target));
+      await sendPasskey(target, passkey, {}, elsewhere());
+      return () => sendPasskey(target, passkey, {}, elsewhere());
+    },
   },
   {
     name: 'replace recovery codes',

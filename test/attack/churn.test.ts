@@ -16,6 +16,7 @@ import {
 import { readDocument } from '../support/documents.ts';
 import { readTable } from '../support/markdown.ts';
 import { existing, redisServersMissing, startRedis, type RedisServer } from '../support/redis-server.ts';
+import { PASSKEYS } from '../support/passkeys.ts';
 import { refused } from '../support/problem.ts';
 import { aRegisteredService, basic } from '../support/registered-service.ts';
 import { sql } from '../support/sql.ts';
@@ -56,6 +57,7 @@ const DEFAULTS: Environment = {
   HASH_QUEUE_TIMEOUT: '60',
   // A superseded token is reuse at once.
   REFRESH_RETRY_WINDOW: '0',
+  ...PASSKEYS,
 };
 
 /** What the table says that one of an operation leaves. */

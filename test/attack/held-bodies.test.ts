@@ -19,6 +19,7 @@ import {
 } from '../support/endings.ts';
 import { aFactor } from '../support/factors.ts';
 import { FACTOR_PASSWORD, setUpApp } from '../support/own-factors.ts';
+import { aBrowser, created, enrolmentOptions, PASSKEYS } from '../support/passkeys.ts';
 import { answersIn } from '../support/raw.ts';
 import { aPendingAddress } from '../support/resets.ts';
 import { routesOf } from '../support/routes.ts';
@@ -89,6 +90,15 @@ const CHANGES: Record<string, Attack> = {
       body: { code: (await setUpApp(target, caller.access_token)).code() },
     }),
   },
+  'POST /api/user/factors/passkey': { line: () => 'POST /api/user/factors/passkey', body: FACTOR_PASSWORD },
+  'POST /api/user/factors/passkey/confirm': {
+    line: () => 'POST /api/user/factors/passkey/confirm',
+    body: {},
+    prepare: async (target, { caller }) => {
+      const passkey = created(aBrowser(), await enrolmentOptions(target, caller.access_token));
+      return { body: { name: 'of a thief', passkey } };
+    },
+  },
   'POST /api/user/factors/recovery-codes': {
     line: () => 'POST /api/user/factors/recovery-codes',
     body: FACTOR_PASSWORD,
@@ -116,6 +126,7 @@ const EVERYWHERE: Attack = { line: () => 'DELETE /api/user/tokens', body: {} };
 const OTHERS = [
   'POST /api/auth',
   'POST /api/auth/second-factor',
+  'POST /api/auth/passkey',
   'POST /api/auth/signup',
   'POST /api/auth/password-reset',
   'POST /api/auth/password-reset-request',
@@ -256,7 +267,7 @@ for (const kind of ['secret', 'service token'] as const) {
 async function listening(t: Test, env: Environment) {
   const clock = aShiftedClock();
   const target = await buildTestApp(t, {
-    env: { ...ENDINGS_ENVIRONMENT, ...env },
+    env: { ...ENDINGS_ENVIRONMENT, ...PASSKEYS, ...env },
     override: (options) => ({ ...options, clock }),
   });
   await target.app.listen({ host: '127.0.0.1', port: 0 });

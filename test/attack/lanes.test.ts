@@ -6,6 +6,7 @@ import { buildTestApp, type TestApp } from '../support/app.ts';
 import { aClient, waitingForLocks } from '../support/begun.ts';
 import { anAccount, bearer, call, logIn, signUp } from '../support/client.ts';
 import { everyOperation, type ValidRequest } from '../support/every-operation.ts';
+import { PASSKEYS } from '../support/passkeys.ts';
 import { aReset, redeem } from '../support/resets.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
@@ -52,7 +53,7 @@ async function aHolder(t: Test, { databaseUrl }: TestApp) {
 const rowOf = (userId: number) => `SELECT FROM users WHERE id = ${userId}`;
 
 test('no operation holds more than one connection while it waits for an account', async (t) => {
-  const target = await buildTestApp(t, { env: ENVIRONMENT });
+  const target = await buildTestApp(t, { env: { ...ENVIRONMENT, ...PASSKEYS } });
   const { hold, release, waiting } = await aHolder(t, target);
   const statusesOf = new Map(attackedOperations().map(({ name, statuses }) => [name, statuses]));
   const inLane = new Set<string>();

@@ -2,9 +2,9 @@
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Page } from 'playwright-core';
-import { test, type Test } from 'tap';
+import { test } from 'tap';
 import { chromiumMissing, openPage, watch } from '../support/browser.ts';
-import { anAccount, bearer, type Pair } from '../support/client.ts';
+import { anAccount, bearer, claimsOf, type Pair } from '../support/client.ts';
 import { ROOT } from '../support/documents.ts';
 import { anApp } from '../support/factors.ts';
 import { freePort } from '../support/free-port.ts';
@@ -14,6 +14,7 @@ import { aRegisteredService, basic } from '../support/registered-service.ts';
 import { answersHttp, startServerProcess } from '../support/server-process.ts';
 import { readyService } from '../support/service.ts';
 import { eventually, until } from '../support/until.ts';
+import { aVirtualAuthenticator } from '../support/virtual-authenticator.ts';
 import '../support/watch-leaks.ts';
 
 /** Seconds. Between a login and the action after it, even a busy machine needs less. */
@@ -27,14 +28,21 @@ const LLT = 'Long-lived token: Kitchen tablet End';
 /** Uses the page of examples/spa in two tabs like a person: by clicking, in a real browser. */
 test('the single-page app of examples/spa', { skip: chromiumMissing }, async (t) => {
   const { url: DATABASE_URL } = await testDatabase(t);
+  const port = String(await freePort());
+  const url = `http://localhost:${port}`;
   const service = await readyService(t, {
     DATABASE_URL,
     EMAIL_VERIFICATION: 'true',
     FACTOR_KEYS,
     LLT_LOGIN_MAX_AGE,
     TRUST_PROXY: 'loopback',
+    WEBAUTHN_RP_ID: 'localhost',
+    WEBAUTHN_ORIGINS: url,
   });
-  const url = await startExample(t, service.url);
+  await startServerProcess(t, [process.execPath, join(ROOT, 'examples/spa/serve.mjs')], {
+    answers: () => answersHttp(url),
+    env: { LATCHKEY_URL: service.url, PORT: port },
+  });
   const { page, complaints } = await openPage(t, url);
   const account = anAccount({ name: HTML });
   const { username, password } = account;
@@ -194,6 +202,42 @@ test('the single-page app of examples/spa', { skip: chromiumMissing }, async (t)
     await signedIn(second.page);
   });
 
+  await t.test('a user adds a passkey, logs in by it in each way, and removes it', async (t) => {
+    const authenticator = await aVirtualAuthenticator(page);
+    await authenticator.touch(true);
+    await change(page, 'Add a passkey', password);
+    await t.resolves(shows(page, 'Passkey', '10 recovery codes are left.'));
+    const [first] = await recoveryCodes(page);
+    await change(page, 'New recovery codes', password);
+    const dialog = page.getByRole('dialog', { name: 'Log in again to do this' });
+    await dialog.getByRole('button', { name: 'Use a passkey' }).click();
+    await until(async () => ![undefined, first].includes((await recoveryCodes(page))[0]));
+    t.match(complaints.splice(0), [/403/]);
+
+    const logOut = () => page.getByRole('button', { name: 'Log out', exact: true }).click();
+    const before = await storedPair(page);
+    await logOut();
+    // The autofill answers as soon as the page offers passkeys.
+    await until(async () => ![before.access_token, undefined].includes(await storedAccess(page)));
+    t.match(claimsOf((await storedPair(page)).access_token), { acr: 'phr' });
+
+    await authenticator.touch(false);
+    await logOut();
+    await signedOut(page);
+    await authenticator.verify(false);
+    await authenticator.touch(true);
+    const byButton = () => page.locator('main').getByRole('button', { name: 'Use a passkey' }).click();
+    await byButton();
+    await until(async () => /\S/.test(await alertOf(page)));
+    await authenticator.verify(true);
+    await byButton();
+    await signedIn(page);
+    await change(page, 'Remove it', password);
+    await t.resolves(shows(page, '', ''));
+    await until(() => authenticator.deleted.length === 1);
+    await signedIn(second.page);
+  });
+
   await t.test('a logout everywhere ends the other sessions too', async (t) => {
     const { access_token: other } = await logIn();
     await second.page.getByRole('button', { name: 'Log out everywhere' }).click();
@@ -243,16 +287,6 @@ function shows(page: Page, factors: string, left: string): Promise<void> {
   });
 }
 
-async function startExample(t: Test, latchkeyUrl: string): Promise<string> {
-  const port = String(await freePort());
-  const url = `http://localhost:${port}`;
-  await startServerProcess(t, [process.execPath, join(ROOT, 'examples/spa/serve.mjs')], {
-    answers: () => answersHttp(url),
-    env: { LATCHKEY_URL: latchkeyUrl, PORT: port },
-  });
-  return url;
-}
-
 /** Fills in the form of this name, by the names of its fields, and submits it. */
 async function submit(page: Page, name: string, fields: Record<string, string>): Promise<void> {
   const form = page.getByRole('form', { name, exact: true });
@@ -288,6 +322,11 @@ function lists(page: Page, ...expected: string[]): Promise<void> {
 /** What `@latchkey/client` keeps for all tabs. */
 async function storedPair(page: Page): Promise<Pair> {
   return JSON.parse(await page.evaluate('localStorage.getItem(localStorage.key(0)) ?? "null"')) as Pair;
+}
+
+async function storedAccess(page: Page): Promise<string | undefined> {
+  const pair: Pair | null = await storedPair(page);
+  return pair?.access_token;
 }
 
 async function createToken(url: string, token: string, device: string): Promise<number> {

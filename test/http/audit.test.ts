@@ -25,9 +25,10 @@ import { logLines } from '../support/log-lines.ts';
 import { aMailer, changeEmail, verifyEmail, type Mail } from '../support/mails.ts';
 import { testFolder } from '../support/folder.ts';
 import { confirmApp, FACTOR_PASSWORD, setUpApp } from '../support/own-factors.ts';
+import { aBrowser, addPasskey, logInWithPasskey, PASSKEYS } from '../support/passkeys.ts';
 import { aMailedReset, aReset, redeem } from '../support/resets.ts';
 import { aRegisteredService, introspect, revoke } from '../support/registered-service.ts';
-import { disableUser } from '../support/sql.ts';
+import { disableUser, sql } from '../support/sql.ts';
 import { aStoredSession } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
@@ -60,7 +61,7 @@ async function aTarget(t: Test, env: Record<string, string> = {}) {
   // Without limits, only the first wrong password in a minute would leave an event.
   const limits = { RATE_LIMIT_ACCOUNT: '100/900', RATE_LIMIT_FACTOR: '100/900' };
   return buildTestApp(t, {
-    env: { TRUST_PROXY: 'loopback', REFRESH_RETRY_WINDOW: '0', ...limits, ...env },
+    env: { TRUST_PROXY: 'loopback', REFRESH_RETRY_WINDOW: '0', ...limits, ...PASSKEYS, ...env },
   });
 }
 
@@ -520,6 +521,31 @@ test('second factors: who added, used, replaced and removed them, and no code', 
       subject,
       details: { count: 3 },
     },
+  ]);
+});
+
+test('passkeys: who added and used them, and what is odd about them', async (t) => {
+  const target = await aTarget(t);
+  const { access_token: first, user } = await signUp(target);
+  const actor = { type: 'user', user_id: user.id };
+  let factor = 0;
+  const browser = aBrowser();
+  const added = await trailOf(t, target, async () => {
+    ({ id: factor } = await addPasskey(target, first, browser));
+  });
+  const details = { factor_id: factor };
+  t.match(added, [{ event: 'factor.added', actor, details: { ...details, type: 'passkey' } }]);
+  const used = await trailOf(t, target, () => logInWithPasskey(target, browser));
+  t.match(used, [{ event: 'session.created', actor, details: { method: 'passkey' } }]);
+  await sql(
+    target.databaseUrl,
+    'UPDATE passkeys SET counter = 9, backup_eligible = NOT backup_eligible WHERE factor_id = $1',
+    [factor],
+  );
+  const odd = await trailOf(t, target, () => logInWithPasskey(target, browser));
+  t.match(odd.slice(1), [
+    { event: 'passkey.counter_behind', actor, token_id: Number, details },
+    { event: 'passkey.eligibility_changed', actor, token_id: Number, details },
   ]);
 });
 

@@ -20,6 +20,7 @@ import { everyOperation, type ValidRequest } from '../support/every-operation.ts
 import { fakeIssuer, SUBJECT } from '../support/fake-issuer.ts';
 import { faultProxy, type Fault } from '../support/fault-proxy.ts';
 import { withKeys } from '../support/keys.ts';
+import { PASSKEYS } from '../support/passkeys.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { assertProblem, refused, refusedForOAuth, type Answer } from '../support/problem.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
@@ -38,6 +39,7 @@ const NEEDS_NO_REDIS: readonly string[] = [
   'getJwks',
   'getMetadata',
   'getOpenIdConfiguration',
+  'getPasskeyOptions',
   'createUser',
   'listUsers',
   'getUser',
@@ -91,7 +93,10 @@ for (const fault of ['refuse', 'hang', 'vanish'] as const) {
 test('a replica that disagrees with its installation answers every operation 503 and writes nothing', async (t) => {
   let objection: Objection | null = null;
   const standing = { objection: () => objection };
-  const target = await buildTestApp(t, { override: (options) => ({ ...options, standing }) });
+  const target = await buildTestApp(t, {
+    env: PASSKEYS,
+    override: (options) => ({ ...options, standing }),
+  });
   await target.app.listen({ port: 0 });
   const requests = await everyOperation(target);
   const before = await recordOf(target);
@@ -126,7 +131,7 @@ async function assertStillRefused(t: Test, away: TestApp, requests: ValidRequest
 
 /** A replica that has lost its Redis, beside one with the same keys and records that needs none. */
 async function oneWithoutRedis(t: Test, fault: Fault) {
-  const { target, folder, secretFile } = await withKeys(t);
+  const { target, folder, secretFile } = await withKeys(t, 'ES256', 0, PASSKEYS);
   const { url, prefix } = fault === 'refuse' ? { url: 'redis://127.0.0.1:1', prefix: 'x' } : testRedis(t);
   const proxy = fault === 'refuse' ? null : await faultProxy(t, url);
   const away = await buildTestApp(t, {
@@ -137,6 +142,7 @@ async function oneWithoutRedis(t: Test, fault: Fault) {
       REDIS_URL: proxy?.url ?? url,
       REDIS_PREFIX: prefix,
       REDIS_TIMEOUT: '100',
+      ...PASSKEYS,
     },
     storesAnswer: proxy !== null,
   });

@@ -51,7 +51,7 @@ test('surely remembers as many as its capacity, in the memory that plan and repl
     tokenId: 2 ** 52 + i,
     generation: 1_764_000_000_000_000 + i,
     expiresAt: i % 3 === 0 ? null : 1_764_000_000 + i,
-    withFactor: i % 2 === 0,
+    acr: ([null, 'mfa', 'phr'] as const)[i % 3] ?? null,
     authTime: i % 5 === 0 ? null : 1_764_000_000 - i,
     type: i % 3 === 0 ? 'llt' : 'access',
   });
@@ -72,7 +72,7 @@ test('keeps what tokens for services say, and knows a bounded number of names', 
     tokenId: i,
     generation: i,
     expiresAt: i,
-    withFactor: false,
+    acr: null,
     authTime: i,
     type: 'exchanged',
     audience: `https://service-${i}.example`,
@@ -106,7 +106,7 @@ test('a limited token counts by its scopes, so that many long ones take no more 
   for (let i = 1; i <= 3000; i++) {
     const scopes = Array.from({ length: 32 }, (_, n) => `${i}-${n}-`.padEnd(64, 'x'));
     const limits = { scopes: scopes.join(' ').split(' '), audience: 'latchkey' };
-    const dates = { userId: i, tokenId: i, generation: 0, expiresAt: i, withFactor: false, authTime: null };
+    const dates = { userId: i, tokenId: i, generation: 0, expiresAt: i, acr: null, authTime: null };
     tokens.add(`a-token-of-${i}`, { ...dates, ...limits, type: 'limited' });
   }
   await collectGarbage();

@@ -78,7 +78,7 @@ export async function mintSessions(
         emailVerified: false,
         roles: [],
       };
-      pairs.push(sign({ user, tokenId, generation: state.latest, createdAt, withFactor: false }));
+      pairs.push(sign({ user, tokenId, generation: state.latest, createdAt, acr: null }));
     }
   }
   return pairs;

@@ -35,7 +35,7 @@ test('theft against a lost reply: the next refresh tells the record', { skip: re
   const { latest } = next.state;
   const present = () =>
     refresh({
-      identity: { ...key, generation: latest, withFactor: false },
+      identity: { ...key, generation: latest, acr: null },
       caller: 'home',
       receivedAt: systemClock.monotonic(),
       from: NO_REQUEST,

@@ -6,6 +6,7 @@ import { anAccount, bearer, claimsOf, createLimited, createLongLived, signUp } f
 import { aRegisteredService, basic } from './registered-service.ts';
 import { aFactor, firstStep } from './factors.ts';
 import { setUpApp } from './own-factors.ts';
+import { aBrowser, created, enrolmentOptions } from './passkeys.ts';
 import { aPendingAddress, aReset, aVerification } from './resets.ts';
 import { withFactorClaims } from './tokens.ts';
 
@@ -34,7 +35,7 @@ const KINDS: Record<string, readonly Kind[]> = {
 
 /**
  * Valid requests of every operation in the reference. Each has a user of its own, so that none depends on what another
- * did. A new operation joins by itself.
+ * did. A new operation joins by itself. The target has passkeys.
  */
 export async function everyOperation(target: TestApp): Promise<ValidRequest[]> {
   const { orders } = await audienceClients(target.databaseUrl);
@@ -101,7 +102,9 @@ async function aUser(target: TestApp, operation: string) {
         : await aVerification(target.databaseUrl, user.id),
   };
   const app = operation === 'confirmTotp' ? await setUpApp(target, access) : null;
-  const without = { ...made, code: app?.code(), loginToken: '', factorId: undefined };
+  const passkey =
+    operation === 'confirmPasskey' ? created(aBrowser(), await enrolmentOptions(target, access)) : undefined;
+  const without = { ...made, code: app?.code(), passkey, loginToken: '', factorId: undefined };
   if (!WITH_FACTOR.includes(operation)) return without;
   const { id: factorId, code } = await aFactor(target, pair);
   const loginToken = await firstStep(target, account.username);
@@ -119,6 +122,7 @@ function valuesFor({ name, body }: Attacked, user: User, token: string): Record<
     reset_token: user.reset,
     verification_token: user.verification,
     ...(user.code !== undefined && { code: user.code }),
+    ...(name === 'confirmPasskey' && 'passkey' in user && { passkey: user.passkey }),
     login_token: user.loginToken,
     current_password: user.account.password,
     username,

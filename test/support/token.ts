@@ -19,7 +19,7 @@ export const ROOM: SessionConditions = {
 };
 
 /** A token whose session was opened without a second factor, and which does not say when. */
-export const NO_FACTOR: LoginProof = { withFactor: false, authTime: null };
+export const NO_FACTOR: LoginProof = { acr: null, authTime: null };
 
 export function aUser(overrides: Partial<User> = {}): User {
   return {

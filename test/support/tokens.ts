@@ -1,4 +1,5 @@
 import { createHmac, createPrivateKey, sign } from 'node:crypto';
+import type { Acr } from '../../src/domain/principal.ts';
 import { lifetimesOf, pairClaims, type TokenType } from '../../src/domain/tokens/claims.ts';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import type { SessionState } from '../../src/domain/tokens/session-state.ts';
@@ -20,12 +21,12 @@ export interface StoredSession {
 /**
  * A session in the given state, in the record only and not yet in the fast store. So every row of the rotation table
  * can be tested on every store, without waiting for windows to pass.
- * @param options.withFactor whether it was opened with a second factor.
+ * @param options.acr how it was opened.
  */
 export async function aStoredSession(
   target: TestApp,
   state: Partial<SessionState>,
-  { withFactor = false } = {},
+  { acr = null }: { acr?: Acr | null } = {},
 ): Promise<StoredSession> {
   const { composition, databaseUrl } = target;
   const { config } = composition.app;
@@ -47,12 +48,9 @@ export async function aStoredSession(
     mint: (type, generation) =>
       codec.sign(
         type,
-        pairClaims(
-          { userId, tokenId, generation, withFactor },
-          createdAt.getTime(),
-          lifetimesOf(config),
-          aUser(),
-        )[type],
+        pairClaims({ userId, tokenId, generation, acr }, createdAt.getTime(), lifetimesOf(config), aUser())[
+          type
+        ],
       ),
   };
 }
@@ -60,7 +58,12 @@ export async function aStoredSession(
 /** The access token as it would be if its session had been opened with a second factor. */
 export async function withFactorClaims(target: TestApp, accessToken: string): Promise<string> {
   const { sub, sid, gen, auth_time: openedAt } = claimsOf(accessToken);
-  const identity = { userId: Number(sub), tokenId: Number(sid), generation: Number(gen), withFactor: true };
+  const identity = {
+    userId: Number(sub),
+    tokenId: Number(sid),
+    generation: Number(gen),
+    acr: 'mfa' as const,
+  };
   const lifetimes = lifetimesOf(target.composition.app.config);
   const { access } = pairClaims(identity, Number(openedAt) * 1000, lifetimes, aUser());
   return (await codecOf(target)).sign('access', access);
@@ -71,7 +74,7 @@ export async function aForgedRefresh(
   target: TestApp,
   session: { userId: number; tokenId: number },
 ): Promise<string> {
-  const identity = { ...session, generation: Date.now() * 1000, withFactor: true };
+  const identity = { ...session, generation: Date.now() * 1000, acr: 'mfa' as const };
   const lifetimes = lifetimesOf(target.composition.app.config);
   const { refresh } = pairClaims(identity, Date.now(), lifetimes, aUser());
   return (await codecOf(target)).sign('refresh', refresh);

@@ -6,6 +6,7 @@ const nothing = (): void => undefined;
 export const UNOBSERVED: Observe = {
   audited: nothing,
   signUpRefused: nothing,
+  passkeyRefused: nothing,
   refresh: nothing,
   verification: nothing,
   introspection: nothing,

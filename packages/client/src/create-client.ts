@@ -40,12 +40,28 @@ export interface Signup extends Login {
   email: string;
 }
 
-/** The second step of a login that was refused with `second_factor_required`. */
-export type SecondStep = {
-  /** Of `error.problem`. It may be sent again until it expires. */
-  login_token: string;
-  device?: string;
-} & ({ code: string } | { recovery_code: string });
+/** The second step of a login that was refused with `second_factor_required`, or a login by passkey. */
+export type SecondStep = { device?: string } & (
+  | ({
+      /** Of `error.problem`. It may be sent again until it expires. */
+      login_token: string;
+    } & ({ code: string } | { recovery_code: string }))
+  | { passkey: PasskeyAnswer }
+);
+
+/** `AuthenticationResponseJSON` of WebAuthn. `@latchkey/client/passkey` asks the browser for it, and sends it. */
+export interface PasskeyAnswer {
+  id: string;
+  rawId: string;
+  type: string;
+  response: {
+    clientDataJSON: string;
+    authenticatorData: string;
+    signature: string;
+    userHandle?: string;
+  };
+  clientExtensionResults: object;
+}
 
 /** No member needs `this`. Each rejects with `LatchkeyError`; `fetch` also with what `fetch` throws, or its signal’s reason. */
 export interface Client {
@@ -60,7 +76,7 @@ export interface Client {
    * `second_factor_required`, and changes nothing: `error.problem` has `login_token`, `methods` and `expires_at`.
    */
   login: (body: Login) => Promise<Session>;
-  /** As `login`. */
+  /** As `login`. For a passkey, `@latchkey/client/passkey` calls it. */
   completeLogin: (body: SecondStep) => Promise<Session>;
   /** Signs out here, then tells Latchkey. Rejects if it could not: the next call tells it again. */
   logout: (options?: { everywhere?: boolean }) => Promise<void>;

@@ -3,6 +3,7 @@ export {
   type Client,
   type ClientOptions,
   type Login,
+  type PasskeyAnswer,
   type SecondStep,
   type Signup,
 } from './create-client.ts';

@@ -41,6 +41,8 @@ test('the packed client is small, and what a bundler does not use goes', { skip 
   t.comment(`${size} bytes, minified and gzipped`);
   t.ok(size > 1000 && size <= 4608, `${size} bytes`);
   t.equal(bundled(`import '@latchkey/client'`).length, 0);
+  const passkeys = gzipSync(bundled(`export * from '@latchkey/client/passkey'`), { level: 9 }).length;
+  t.ok(passkeys > 500 && passkeys <= 2048, `passkeys: ${passkeys} bytes`);
   const page = new TextDecoder().decode(bundled(`export * from '@latchkey/client'`));
   const testing = new TextDecoder().decode(bundled(`export * from '@latchkey/client/testing'`));
   t.strictSame(

@@ -3,14 +3,14 @@ import { unproven } from './verifier-error.ts';
 
 /** What the login that opened the session must have been (RFC 9470). Only access tokens say it, also exchanged ones. */
 export interface Demand {
-  /** `mfa`: it used a second factor. A token whose `acr` is `phr` meets it too. */
-  acr?: 'mfa' | undefined;
+  /** `mfa`: it used a second factor. `phr`: it used a passkey, which meets a demand for `mfa` too. */
+  acr?: 'mfa' | 'phr' | undefined;
   /** It is at most so many seconds ago. */
   maxAge?: number | undefined;
 }
 
-/** What meets a demand for `mfa`. A later release writes `phr` for a login that no phishing page can pass on. */
-const MEETS_MFA: readonly unknown[] = ['mfa', 'phr'];
+/** The `acr` of tokens that meet a demand. */
+const MEETS: Readonly<Record<string, readonly unknown[]>> = { mfa: ['mfa', 'phr'], phr: ['phr'] };
 
 /** What a check takes, with the scope. */
 const CHECKS: ReadonlySet<string> = new Set(['acr', 'maxAge', 'scope']);
@@ -20,7 +20,9 @@ export function checkDemand(checks: Demand): void {
   for (const name of Object.keys(checks))
     if (!CHECKS.has(name)) throw new TypeError(`${name} is not a check: use acr, maxAge or scope`);
   const { acr, maxAge } = checks;
-  if (acr !== undefined && (acr as unknown) !== 'mfa') throw new TypeError('acr must be mfa');
+  // A list of one would be read as its member.
+  const isAcr = typeof acr === 'string' && Object.hasOwn(MEETS, acr);
+  if (acr !== undefined && !isAcr) throw new TypeError('acr must be mfa or phr');
   if (maxAge !== undefined && !(Number.isSafeInteger(maxAge) && maxAge > 0))
     throw new TypeError('maxAge must be a whole number of seconds, from 1');
 }
@@ -32,7 +34,8 @@ export function checkDemand(checks: Demand): void {
 export function refuseUnproven(token: AnyToken, demand: Demand, now: number): void {
   const claims: Partial<TokenClaims> = token.tokenType === 'access' ? token.claims : {};
   const { auth_time: authTime, acr } = claims;
-  if (demand.acr !== undefined && !MEETS_MFA.includes(acr)) throw unproven('acr', challengeOf(demand), acr);
+  if (demand.acr !== undefined && !MEETS[demand.acr]?.includes(acr))
+    throw unproven('acr', challengeOf(demand), acr);
   if (demand.maxAge !== undefined && !(authTime !== undefined && authTime + demand.maxAge > now))
     throw unproven('max_age', challengeOf(demand), authTime);
 }

@@ -89,7 +89,7 @@ export interface TokenClaims {
   readonly act?: Actor;
   /** When the session was opened, in seconds since 1970; absent on long-lived tokens, and on tokens of Latchkey 1.0. */
   readonly auth_time?: number;
-  /** `mfa`, or `phr` of a later release, if the session was opened with a second factor; otherwise absent. */
+  /** `mfa` if the session was opened with a second factor, `phr` if with a passkey; otherwise absent. */
   readonly acr?: string;
   /** With which proofs the session was opened (RFC 8176), if `acr` is there. */
   readonly amr?: readonly string[];

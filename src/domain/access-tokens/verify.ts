@@ -36,7 +36,7 @@ export function makeVerify(ports: VerifyPorts) {
       : readThrough.checkAccess(bearer, bearer.type === 'exchanged' ? ANY_GENERATION : bearer.generation);
 
   return async function verify(bearer: Bearer | ExchangedBearer, from: Sourced): Promise<Principal> {
-    const { type, userId, tokenId, generation, withFactor, authTime } = bearer;
+    const { type, userId, tokenId, generation, acr, authTime } = bearer;
     let answer: Awaited<ReturnType<typeof ask>>;
     try {
       answer = await ask(bearer);
@@ -63,7 +63,7 @@ export function makeVerify(ports: VerifyPorts) {
       type: type === 'exchanged' ? 'access' : type,
       generation,
       createdAt,
-      withFactor,
+      acr,
       authTime,
     };
   };
@@ -84,7 +84,8 @@ export function requireProof(
   const { acr, maxAge } = demand;
   const refusal = (reason: ProofRefusal) =>
     new AuthError('insufficient_user_authentication', { demand, reason });
-  if (acr !== null && !proof?.withFactor) throw refusal('acr');
+  const proven = proof?.acr ?? null;
+  if (acr !== null && proven !== acr && !(acr === 'mfa' && proven === 'phr')) throw refusal('acr');
   if (maxAge === null) return;
   if (!proof || proof.authTime === null) throw refusal('max_age');
   if (!hasPassed(proof.authTime + maxAge, clock.now())) return;

@@ -2,7 +2,7 @@ import Type, { type Static, type TObject, type TProperties } from 'typebox';
 import { COMMAND_KIND, WARNING_COMMAND_KIND, type Kind } from './kind.ts';
 import { MAIL_KINDS } from '../mail-kinds.ts';
 import { COUNTED_LIMITS, LOGIN_REFUSALS } from '../refusal-reasons.ts';
-import { SECOND_STEPS } from '../second-step.ts';
+import { CODES, FACTOR_TYPES, SECOND_STEPS } from '../second-step.ts';
 import { SCOPE_MAX_LENGTH } from '../scopes.ts';
 import type { Sourced } from './source.ts';
 
@@ -129,7 +129,7 @@ export const EVENTS = {
   ),
   'session.created': define(['info', 'success', 'user'], 'A login opened a session.', {
     ...TOKEN,
-    method: Type.Optional(OneOf('What proved its second step, if it had one', SECOND_STEPS)),
+    method: Type.Optional(OneOf('What proved it besides a password, if anything did', SECOND_STEPS)),
   }),
   'session.replaced': define(
     ['info', 'success', 'user'],
@@ -148,7 +148,7 @@ export const EVENTS = {
   'factor.refused': failedGuess(
     'presenter',
     'A caller who had given the right password gave a code that was wrong or used.',
-    { ...USER, method: OneOf('The code of an app, or a recovery code', SECOND_STEPS) },
+    { ...USER, method: OneOf('The code of an app, or a recovery code', CODES) },
   ),
   'factor.not_confirmed': failedGuess('user', 'A session gave a wrong code for the app that it has set up.', {
     ...USER,
@@ -158,6 +158,16 @@ export const EVENTS = {
     ['warn', 'success', 'user'],
     'A login used up a recovery code instead of a code of the app.',
     TOKEN,
+  ),
+  'passkey.counter_behind': define(
+    ['warn', 'success', 'user'],
+    'A login used a passkey whose counter did not grow: another device may have a copy of it, or two logins overtook each other.',
+    { ...TOKEN, ...FACTOR },
+  ),
+  'passkey.eligibility_changed': define(
+    ['warn', 'success', 'user'],
+    'A login used a passkey that may be copied to other devices now and could not be before, or the other way round.',
+    { ...TOKEN, ...FACTOR },
   ),
   'user.changed': define(
     ['info', 'success', 'user'],
@@ -220,7 +230,7 @@ export const EVENTS = {
   'factor.added': define(
     ['warn', 'success', 'user'],
     'A user confirmed a second factor. From then on, a login takes it.',
-    { ...USER, ...BY, ...FACTOR, type: OneOf('Its kind', ['totp']) },
+    { ...USER, ...BY, ...FACTOR, type: OneOf('Its kind', FACTOR_TYPES) },
   ),
   'factor.removed': define(['warn', 'success', 'user'], 'A user removed a second factor.', {
     ...USER,

@@ -1,6 +1,4 @@
-/** A kind of second factor. */
-export const FACTOR_TYPES = ['totp'] as const;
-export type FactorType = (typeof FACTOR_TYPES)[number];
+import type { FactorType } from '../second-step.ts';
 
 /** A confirmed factor, as its owner's list shows it. Times in milliseconds since 1970. */
 export interface Factor {

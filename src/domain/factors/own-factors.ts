@@ -3,38 +3,29 @@ import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
-import { fieldError, parseTry } from '../identifiers.ts';
+import { fieldError } from '../identifiers.ts';
 import { byRenewed } from '../limits/counter-keys.ts';
 import type { LimitAttempt } from '../limits/limit-attempts.ts';
 import type { Allowance } from '../limits/ports.ts';
 import type { RandomBytes } from '../passwords/one-time-token.ts';
-import { normalisePassword, PASSWORD_MAX_LENGTH } from '../passwords/policy.ts';
-import type { ConfirmationSource, ConfirmPassword } from '../users/confirm-password.ts';
-import type { OwnAccount } from '../users/ports.ts';
 import { isWrongCode } from './code-limits.ts';
 import type { FactorCaller, FactorList, FactorStore, SecretBox, TotpRecord } from './ports.ts';
-import { hashRecoveryCode, newRecoveryCodes } from './recovery-codes.ts';
+import type { FactorChangeRequest, Proven } from './proven.ts';
+import { makeRecoveryCodes } from './recovery-codes.ts';
 import { otpauthUri, readCode, SECRET_BYTES, stepOf, toBase32 } from './totp.ts';
 
 interface OwnFactorsPorts {
   factors: Pick<FactorStore, 'list' | 'setUp' | 'findUnconfirmed' | 'confirm' | 'replaceCodes' | 'remove'>;
   secrets: SecretBox;
-  confirmPassword: ConfirmPassword;
+  proven: Proven;
   limitAttempt: LimitAttempt;
   /** RATE_LIMIT_FACTOR; null for none. */
   allowance: Allowance | null;
-  /** FACTOR_LOGIN_MAX_AGE in seconds. */
-  loginMaxAge: number;
   /** FACTOR_ISSUER. */
   issuer: string;
   randomBytes: RandomBytes;
   clock: Clock;
   audit: Audit;
-}
-
-/** A request with the current password, as it was sent. */
-export interface FactorChangeRequest extends ConfirmationSource {
-  currentPassword: string;
 }
 
 /** Where a code came from. */
@@ -58,24 +49,7 @@ export interface NewTotp {
  * password also `validation_failed`, `invalid_credentials`, `overloaded`.
  */
 export function makeOwnFactors(ports: OwnFactorsPorts) {
-  const { factors, secrets, randomBytes, clock, audit } = ports;
-
-  /** For the store, which checks it at the effect. */
-  function proven({ user, tokenId, type, withFactor, createdAt }: Caller): FactorCaller {
-    // A leaked LLT must not change how its owner logs in.
-    if (type !== 'access') throw new AuthError('token_not_allowed');
-    // The age of the session, and the step of a code, would be as wrong as the clock.
-    if (!clock.isTrusted()) throw new AuthError('unavailable');
-    const openedSince = clock.now() - ports.loginMaxAge * 1000;
-    return { userId: user.id, tokenId, withFactor, createdAt, openedSince };
-  }
-
-  function confirmPassword(caller: Caller, request: FactorChangeRequest): Promise<OwnAccount> {
-    const tried = parseTry(normalisePassword(request.currentPassword), PASSWORD_MAX_LENGTH);
-    if (!tried.ok)
-      throw new AuthError('validation_failed', { errors: [fieldError('/current_password', tried)] });
-    return ports.confirmPassword(caller, request.currentPassword, request);
-  }
+  const { factors, secrets, proven, randomBytes, clock, audit } = ports;
 
   /**
    * Each set-up has an allowance of its own, since it takes the password: a thief of the session who uses it up does not
@@ -95,12 +69,6 @@ export function makeOwnFactors(ports: OwnFactorsPorts) {
     return ports.limitAttempt({ counters: [counter], from, counts: isWrongCode, failure }, check);
   }
 
-  function newCodes() {
-    const codes = newRecoveryCodes(randomBytes);
-    // Each has the form of a code.
-    return { codes, codeHashes: codes.flatMap((code) => hashRecoveryCode(code) ?? []) };
-  }
-
   return {
     /** @throws AuthError `invalid_token` (the account is gone), `unavailable` */
     async list({ user }: Pick<Principal, 'user'>): Promise<FactorList> {
@@ -114,9 +82,9 @@ export function makeOwnFactors(ports: OwnFactorsPorts) {
      * @throws AuthError also `factors_disabled`, `email_not_verified` (EMAIL_VERIFICATION is set)
      */
     async setUpTotp(caller: Caller, request: FactorChangeRequest): Promise<NewTotp> {
-      const key = proven(caller);
+      const key = proven.caller(caller);
       if (!secrets.canSeal) throw new AuthError('factors_disabled');
-      const { user, passwordVersion } = await confirmPassword(caller, request);
+      const { user, passwordVersion } = await proven.password(caller, request);
       const secret = randomBytes(SECRET_BYTES);
       const sealed = secrets.seal(user.id, secret);
       await factors.setUp(key, { sealed, createdAt: clock.now(), passwordVersion });
@@ -135,13 +103,13 @@ export function makeOwnFactors(ports: OwnFactorsPorts) {
       text: string,
       source: CodeSource,
     ): Promise<{ id: number; recoveryCodes: string[] | null }> {
-      const key = proven(caller);
+      const key = proven.caller(caller);
       const { userId, tokenId: by } = key;
       const code = readCode(text);
       if (!code.ok) throw new AuthError('validation_failed', { errors: [fieldError('/code', code)] });
       const totp = await factors.findUnconfirmed(key);
       if (!totp) throw new AuthError('invalid_second_factor');
-      const { codes, codeHashes } = newCodes();
+      const { codes, codeHashes } = makeRecoveryCodes(randomBytes);
       const { isFirst } = await limitCodes(key, totp, source, async () => {
         const at = clock.now();
         const step = stepOf(secrets.open(userId, totp.sealed), code.value, at);
@@ -156,9 +124,9 @@ export function makeOwnFactors(ports: OwnFactorsPorts) {
 
     /** Replaces the recovery codes. @returns the new ones, to be shown once. @throws AuthError also `factor_unknown` */
     async replaceRecoveryCodes(caller: Caller, request: FactorChangeRequest): Promise<string[]> {
-      const key = proven(caller);
-      const { passwordVersion } = await confirmPassword(caller, request);
-      const { codes, codeHashes } = newCodes();
+      const key = proven.caller(caller);
+      const { passwordVersion } = await proven.password(caller, request);
+      const { codes, codeHashes } = makeRecoveryCodes(randomBytes);
       if (!(await factors.replaceCodes(key, { codeHashes, passwordVersion })))
         throw new AuthError('factor_unknown');
       const { userId, tokenId: by } = key;
@@ -168,8 +136,8 @@ export function makeOwnFactors(ports: OwnFactorsPorts) {
 
     /** Removes a confirmed factor; the last one takes the recovery codes with it. @throws AuthError also `factor_unknown` */
     async remove(caller: Caller, factorId: number, request: FactorChangeRequest): Promise<void> {
-      const key = proven(caller);
-      const { passwordVersion } = await confirmPassword(caller, request);
+      const key = proven.caller(caller);
+      const { passwordVersion } = await proven.password(caller, request);
       if (!(await factors.remove(key, { id: factorId, passwordVersion })))
         throw new AuthError('factor_unknown');
       const { userId, tokenId: by } = key;

@@ -28,6 +28,16 @@ export interface FactorList {
   factors: Factor[];
   /** Recovery codes that were not used. */
   codesLeft: number;
+  /** null if passkeys are off, or the account has never set one up. */
+  accepted: AcceptedPasskeys | null;
+}
+
+/** What a browser may be told of an account's passkeys (`signalAllAcceptedCredentials`). */
+export interface AcceptedPasskeys {
+  rpId: string;
+  handle: Uint8Array;
+  /** Of this RP ID. */
+  credentialIds: Uint8Array[];
 }
 
 /** What the second step of a login needs of its account. */
@@ -40,6 +50,8 @@ export interface SecondStepAccount {
   enabledAt: number;
   /** The confirmed TOTP; null if it has none. */
   totp: TotpRecord | null;
+  /** Those that count as factors, and those among them that this service can use. */
+  passkeys: { all: number; usable: number };
   /** Recovery codes that were not used. */
   codesLeft: number;
   /** The fingerprints of callers that have logged in with the factor lately. */

@@ -11,6 +11,13 @@ export function newRecoveryCodes(randomBytes: RandomBytes): string[] {
   return Array.from({ length: COUNT }, () => toBase32(randomBytes(BYTES)).replace(/.{4}(?=.)/g, '$&-'));
 }
 
+/** New ones, and what is stored of them. */
+export function makeRecoveryCodes(randomBytes: RandomBytes): { codes: string[]; codeHashes: Buffer[] } {
+  const codes = newRecoveryCodes(randomBytes);
+  // Each has the form of a code.
+  return { codes, codeHashes: codes.flatMap((code) => hashRecoveryCode(code) ?? []) };
+}
+
 /**
  * The hash under which a code is stored. One round of SHA-256: 120 random bits cannot be guessed.
  * @param code as its owner types or copies it: case and what `plainCode` drops do not count.

@@ -95,7 +95,7 @@ export function makeCreateLongLived(ports: CreateLongLivedPorts) {
   const { tokens, tokenStates, services, maxTokens, clock, audit, auditLimit } = ports;
 
   async function create(caller: Caller, token: Checked, from: Sourced): Promise<LongLivedGrant> {
-    const { user, tokenId: sessionId, generation, withFactor } = caller;
+    const { user, tokenId: sessionId, generation, acr } = caller;
     const { name, kid, maxAge, limited } = token;
     // Fails here if the fast store is down, before anything is written.
     const asOf = await tokenStates.preparePut(user.id);
@@ -103,7 +103,7 @@ export function makeCreateLongLived(ports: CreateLongLivedPorts) {
     if (maxAge > 0 && !clock.isTrusted()) throw new AuthError('unavailable');
     const createdAt = clock.now();
     const expiresAt = longLivedExpiry(createdAt, maxAge);
-    const createdBy = { sessionId, withFactor, generation };
+    const createdBy = { sessionId, withFactor: acr !== null, generation };
     const added = { name, createdAt, kid, expiresAt, limited, createdBy };
     const tokenId = await tokens.addLongLived(user.id, added, maxTokens);
     if (tokenId === null) {

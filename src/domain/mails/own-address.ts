@@ -67,7 +67,8 @@ export function makeOwnAddress(ports: OwnAddressPorts) {
     prove: async (caller: Caller, { verificationToken, origin, from }: AddressProof): Promise<void> => {
       // A leaked LLT must not change how its owner logs in.
       if (caller.type !== 'access') throw new AuthError('token_not_allowed');
-      const { tokenId, withFactor } = caller;
+      const { tokenId, acr } = caller;
+      const withFactor = acr !== null;
       const { id: userId, username } = caller.user;
       // Fails here if the fast store is down, before anything is written.
       await tokenStates.now();

@@ -26,6 +26,8 @@ export interface Observe {
   /** Logins, signups, tokens created and revoked: the events of `audit`. */
   audited(event: AuditEvent): void;
   signUpRefused(reason: SignUpRefusal): void;
+  /** A login with a passkey was refused. */
+  passkeyRefused(): void;
   refresh(outcome: RefreshOutcome): void;
   verification(type: 'access' | 'llt' | 'limited' | 'exchanged', outcome: VerifyOutcome): void;
   introspection(outcome: IntrospectionOutcome): void;

@@ -9,7 +9,7 @@ import { hashRecoveryCode } from '../factors/recovery-codes.ts';
 import { readCode, stepOf } from '../factors/totp.ts';
 import { fieldError, refuse, type Parsed } from '../identifiers.ts';
 import type { Guess, GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
-import type { SecondStep } from '../second-step.ts';
+import type { CodeKind } from '../second-step.ts';
 import type { FactorProof } from '../tokens/ports.ts';
 import { parseDevice } from '../users/device-name.ts';
 import type { OpenSession } from './open-session.ts';
@@ -29,7 +29,7 @@ interface CompleteLoginPorts {
 export interface CompleteLoginRequest {
   loginToken: string;
   /** As the user has typed it. */
-  given: { method: SecondStep; code: string };
+  given: { method: CodeKind; code: string };
   device: string;
   /** Keyed hash of address and User-Agent. */
   caller: string;
@@ -118,7 +118,7 @@ async function findAccount(
     account.passwordVersion === passwordVersion &&
     account.enabledAt === enabledAt &&
     // Without a factor, a login has one step again.
-    (account.totp !== null || account.codesLeft > 0);
+    (account.totp !== null || account.codesLeft > 0 || account.passkeys.all > 0);
   if (!isGood) throw new AuthError('invalid_login_token');
   return account;
 }

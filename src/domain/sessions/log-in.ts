@@ -104,6 +104,7 @@ async function secondStepOf(
   const methods: SecondStep[] = [];
   if (account.totp) methods.push('totp');
   if (account.codesLeft > 0) methods.push('recovery_code');
+  if (account.passkeys.usable > 0) methods.push('passkey');
   const issuedAt = clock.now();
   audit({ event: 'login.factor_asked', userId: password.userId }, from);
   return {

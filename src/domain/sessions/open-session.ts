@@ -1,4 +1,4 @@
-import type { TokenKey } from '../principal.ts';
+import type { Acr, TokenKey } from '../principal.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { ignoreOutage } from '../errors.ts';
@@ -23,6 +23,7 @@ interface OpenSessionPorts {
 
 /** A login whose proofs were right when they were checked. */
 interface ProvenLogin {
+  /** With a passkey, as they were when its record was read: whoever changes the password or disables the account voids it. */
   password: Omit<PasswordProof, 'issuedAt'>;
   /** null if the password alone was checked. */
   factor: FactorProof | null;
@@ -34,7 +35,7 @@ interface ProvenLogin {
   from: Sourced;
 }
 
-/** Opens the session of a login, after its first or its second step. */
+/** Opens the session of a login, after its first or its second step, or of one with a passkey. */
 export function makeOpenSession(ports: OpenSessionPorts) {
   const { tokens, tokenStates, lifetimes, maxSessions, audit } = ports;
 
@@ -69,11 +70,16 @@ export function makeOpenSession(ports: OpenSessionPorts) {
     await putCreated(tokenStates, record, added.user, generation);
     const method = factor && { method: factor.type };
     audit({ event: 'session.created', userId, tokenId: added.id, ...method }, from);
-    return { user: added.user, tokenId: added.id, generation, createdAt, withFactor: factor !== null };
+    return { user: added.user, tokenId: added.id, generation, createdAt, acr: acrOf(factor) };
   };
 }
 
 export type OpenSession = ReturnType<typeof makeOpenSession>;
+
+function acrOf(factor: FactorProof | null): Acr | null {
+  if (factor === null) return null;
+  return factor.type === 'passkey' ? 'phr' : 'mfa';
+}
 
 /** The replaced session is already revoked and pending on record: if this fails, the next sweep finishes it. */
 async function finishReplacement(

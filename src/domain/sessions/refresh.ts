@@ -26,7 +26,7 @@ interface RefreshPorts {
 
 export interface RefreshRequest {
   /** The claims of the presented refresh token. */
-  identity: TokenIdentity & Pick<LoginProof, 'withFactor'>;
+  identity: TokenIdentity & Pick<LoginProof, 'acr'>;
   /** Keyed hash of address and User-Agent; empty if the client's address is unknown. */
   caller: string;
   /** When the service had received the complete request, by Clock.monotonic. */
@@ -74,7 +74,7 @@ export function makeRefresh(ports: RefreshPorts) {
           createdAt: answer.createdAt,
           tokenId: identity.tokenId,
           generation: answer.state.latest,
-          withFactor: identity.withFactor,
+          acr: identity.acr,
         };
       case 'held':
         throw new AuthError('refresh_overlap', {

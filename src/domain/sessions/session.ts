@@ -1,3 +1,4 @@
+import type { Acr } from '../principal.ts';
 import type { User } from '../user.ts';
 
 /** A pair to issue: everything that goes into its two tokens. */
@@ -9,6 +10,6 @@ export interface SessionGrant {
   generation: number;
   /** When the session was created, in milliseconds since 1970. */
   createdAt: number;
-  /** Whether it was opened with a second factor. No store knows: the refresh token says it. */
-  withFactor: boolean;
+  /** How it was opened. No store knows: the refresh token says it. */
+  acr: Acr | null;
 }

@@ -98,7 +98,7 @@ export function makeSignUp(ports: SignUpPorts) {
     );
     audit({ event: 'user.signed_up', userId, tokenId }, request.from);
     await publishCreated(ports.feed, user);
-    return { user, tokenId, generation, createdAt, withFactor: false };
+    return { user, tokenId, generation, createdAt, acr: null };
   }
 
   return async function signUp(request: SignUpRequest): Promise<SessionGrant> {

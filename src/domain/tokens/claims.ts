@@ -1,6 +1,6 @@
 import { LIMITED } from '../audience.ts';
 import { hasPassed } from '../clock.ts';
-import type { LoginProof, ServiceBearer, TokenIdentity, TokenKey } from '../principal.ts';
+import type { Acr, LoginProof, ServiceBearer, TokenIdentity, TokenKey } from '../principal.ts';
 import { scopesIn } from '../scopes.ts';
 import { isServiceId } from '../services/secret.ts';
 import type { User } from '../user.ts';
@@ -83,16 +83,16 @@ export interface Claims {
   /** Seconds since 1970; absent on tokens of 1.0.0. */
   auth_time?: number;
   /** Present if the session was opened with a second factor, as is `amr`. */
-  acr?: typeof ACR_MFA;
+  acr?: Acr;
   /** RFC 8176. */
-  amr?: typeof AMR_MFA;
+  amr?: (typeof AMR)[Acr];
 }
 
-/** The `acr` of a session that was opened with a password and a second factor. */
-export const ACR_MFA = 'mfa';
-
-/** Its `amr`, whether the factor was a code or a recovery code. */
-export const AMR_MFA = ['pwd', 'otp', 'mfa'] as const;
+/** The `amr` of each `acr`: a code or a recovery code after the password, and a passkey whose user was verified. */
+export const AMR = { mfa: ['pwd', 'otp', 'mfa'], phr: ['pop', 'user', 'mfa'] } as const satisfies Record<
+  Acr,
+  readonly string[]
+>;
 
 /** The identity in a presented token whose signature, type, issuer and audience are verified, with its expiry. */
 export interface PresentedIdentity extends TokenIdentity, LoginProof {
@@ -158,7 +158,7 @@ export interface ServiceClaims {
  * again has the same claims, except what they say of the user.
  */
 export function pairClaims(
-  { userId, tokenId, generation, withFactor }: TokenIdentity & Pick<LoginProof, 'withFactor'>,
+  { userId, tokenId, generation, acr }: TokenIdentity & Pick<LoginProof, 'acr'>,
   createdAt: number,
   lifetimes: Lifetimes,
   { roles, emailVerified }: Pick<User, 'roles' | 'emailVerified'>,
@@ -188,19 +188,19 @@ export function pairClaims(
   };
   if (roles.length > 0) access.roles = roles;
   if (emailVerified) access.email_verified = true;
-  if (withFactor) {
-    access.acr = ACR_MFA;
-    access.amr = AMR_MFA;
-    refresh.amr = AMR_MFA;
+  if (acr !== null) {
+    access.acr = acr;
+    access.amr = AMR[acr];
+    refresh.amr = AMR[acr];
   }
   return { access, refresh };
 }
 
 /** The claims of an exchanged token that say how its session was opened: those of the token it was exchanged for. */
-export function proofClaims({ withFactor, authTime }: LoginProof): Pick<Claims, 'auth_time' | 'acr' | 'amr'> {
+export function proofClaims({ acr, authTime }: LoginProof): Pick<Claims, 'auth_time' | 'acr' | 'amr'> {
   return {
     ...(authTime !== null && { auth_time: authTime }),
-    ...(withFactor && { acr: ACR_MFA, amr: AMR_MFA }),
+    ...(acr !== null && { acr, amr: AMR[acr] }),
   };
 }
 
@@ -266,23 +266,23 @@ export function readClaims(
   if (exp !== undefined && !isId(exp)) return null;
   const proof = readProof(claims, type);
   if (!proof) return null;
-  const { withFactor, authTime } = proof;
+  const { acr, authTime } = proof;
   if (isLongLived(type)) {
     if (gen !== undefined || jti !== String(sid)) return null;
     if (type === 'limited' && exp === undefined) return null;
-    return { userId, tokenId: sid, generation: 0, expiresAt: exp ?? null, withFactor, authTime };
+    return { userId, tokenId: sid, generation: 0, expiresAt: exp ?? null, acr, authTime };
   }
   if (!isId(gen) || exp === undefined) return null;
   const isOwnJti = type === 'exchanged' ? isRandomJti(jti) : jti === `${sid}.${gen}`;
   if (!isOwnJti) return null;
-  return { userId, tokenId: sid, generation: gen, expiresAt: exp, withFactor, authTime };
+  return { userId, tokenId: sid, generation: gen, expiresAt: exp, acr, authTime };
 }
 
-const NO_PROOF: LoginProof = { withFactor: false, authTime: null };
+const NO_PROOF: LoginProof = { acr: null, authTime: null };
 
 /**
  * A token of 1.0.0 has none of these claims. A later release may write another `acr` and other methods beside `mfa`; its
- * tokens are read as well, so that a rollback from it signs nobody out.
+ * tokens are read as `mfa`, so that a rollback from it signs nobody out.
  * @returns null if a claim is not one of this type, or `acr` and `amr` disagree.
  */
 function readProof(
@@ -291,16 +291,24 @@ function readProof(
 ): LoginProof | null {
   if (authTime === undefined && acr === undefined && amr === undefined) return NO_PROOF;
   if (amr !== undefined && !holdsMfa(amr)) return null;
-  const withFactor = amr !== undefined;
   if (type === 'refresh')
-    return acr === undefined && authTime === undefined ? { withFactor, authTime: null } : null;
+    return acr === undefined && authTime === undefined ? { acr: acrOf(amr), authTime: null } : null;
   if (isLongLived(type) || !isId(authTime)) return null;
-  const isRight = withFactor ? typeof acr === 'string' && acr !== '' : acr === undefined;
-  return isRight ? { withFactor, authTime } : null;
+  if (amr === undefined) return acr === undefined ? { acr: null, authTime } : null;
+  if (typeof acr !== 'string' || acr === '') return null;
+  return { acr: acr === 'phr' ? acr : 'mfa', authTime };
 }
 
-function holdsMfa(amr: unknown): boolean {
+function holdsMfa(amr: unknown): amr is string[] {
   return Array.isArray(amr) && amr.includes('mfa') && amr.every((method) => typeof method === 'string');
+}
+
+const PASSKEY_METHODS = AMR.phr.join();
+
+/** What the methods of a refresh token prove, which has no `acr`: only our own ones are known to mean a passkey. */
+function acrOf(amr: string[] | undefined): Acr | null {
+  if (amr === undefined) return null;
+  return amr.join() === PASSKEY_METHODS ? 'phr' : 'mfa';
 }
 
 /** Reads the claims of a service token, as `readClaims` does. */

@@ -70,11 +70,22 @@ export interface Revocation {
 
 /**
  * What a session uses up in the transaction that inserts it, so that it opens no other: a later step of a TOTP than the
- * last one, or a recovery code.
+ * last one, a recovery code, or the challenge that a passkey has signed.
  */
 export type FactorProof =
   | { type: 'totp'; factorId: number; step: number }
-  | { type: 'recovery_code'; codeHash: Uint8Array };
+  | { type: 'recovery_code'; codeHash: Uint8Array }
+  | { type: 'passkey'; factorId: number; challenge: Uint8Array; shown: AuthenticatorState };
+
+/** What the authenticator of a passkey says of it with each signature. */
+export interface AuthenticatorState {
+  /** How often it has signed; 0 if it does not count. */
+  counter: number;
+  /** Whether it may be copied to other devices. */
+  backupEligible: boolean;
+  /** Whether it was. */
+  backedUp: boolean;
+}
 
 /** What must hold under the lock for a session to be opened. */
 export interface SessionConditions {
@@ -105,7 +116,7 @@ export interface TokenStore {
    * @returns the user as read under the lock; null if it was deleted or disabled meanwhile.
    * @throws AuthError `invalid_credentials` if the password was changed, or the account disabled and enabled, meanwhile;
    * `second_factor_required` if the account has a factor and there is no proof; `invalid_second_factor` if the proof is
-   * used up, or its factor is gone
+   * used up, or its factor is gone; `invalid_passkey` for that of a passkey
    */
   addSession(
     userId: number,

@@ -62,7 +62,7 @@ export function makeChangePassword(ports: ChangePasswordPorts) {
     await tokenStates.now();
     const [userId, tokenId, at] = [caller.user.id, caller.tokenId, clock.now()];
     const ended = await passwords.change(
-      { userId, tokenId, withFactor: caller.withFactor },
+      { userId, tokenId, withFactor: caller.acr !== null },
       {
         passwordHash,
         version: account.passwordVersion,

@@ -57,7 +57,7 @@ export function makeChangeProfile(ports: ChangeProfilePorts) {
     // Fails here if the fast store is down, before anything is written.
     await tokenStates.now();
     // A name for people does not decide who can log in.
-    const withFactor = isForLogin(names) ? caller.withFactor : null;
+    const withFactor = isForLogin(names) ? caller.acr !== null : null;
     const { user, isChanged, isPending } = await users
       .change({ userId, tokenId, withFactor }, names, account?.passwordVersion ?? null)
       .catch((error: unknown) => {

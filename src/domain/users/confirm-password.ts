@@ -31,7 +31,7 @@ export function makeConfirmPassword({ users, limitGuess, checkPassword }: Confir
    * `unavailable`
    */
   return async function confirmPassword(
-    { user, tokenId, withFactor }: Caller,
+    { user, tokenId, acr }: Caller,
     password: string,
     { turn, origin, from }: ConfirmationSource,
   ): Promise<OwnAccount> {
@@ -40,7 +40,7 @@ export function makeConfirmPassword({ users, limitGuess, checkPassword }: Confir
     const guess: Guess = {
       name: account.user.username,
       account: { userId: user.id, knownCallers: account.knownCallers },
-      origin: { ...origin, token: { userId: user.id, tokenId, type: 'refresh', withFactor } },
+      origin: { ...origin, token: { userId: user.id, tokenId, type: 'refresh', withFactor: acr !== null } },
       from,
       failure: () => ({ event: 'password.wrong', userId: user.id, by: tokenId }),
     };

@@ -74,7 +74,7 @@ const ActiveToken = Type.Object(
     acr: Type.Optional(
       Type.String({
         description:
-          '`mfa` if the session was opened with a second factor; otherwise absent. A later release may write `phr`, which proves more',
+          '`mfa` if the session was opened with a second factor, and `phr` with a passkey, which proves `mfa` too; otherwise absent',
         examples: ['mfa'],
       }),
     ),

@@ -9,7 +9,7 @@ import Type from 'typebox';
 import { requireProof } from '../../domain/access-tokens/verify.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { AuthError } from '../../domain/errors.ts';
-import type { Demand, ServicePrincipal } from '../../domain/principal.ts';
+import { ACRS, type Acr, type Demand, type ServicePrincipal } from '../../domain/principal.ts';
 import { scopesIn } from '../../domain/scopes.ts';
 import type { JsonObject } from '../openapi/json.ts';
 import { operation } from '../openapi/operation.ts';
@@ -56,9 +56,11 @@ const Audience = Type.String({ description: 'A registered audience', examples: [
 
 const DEMANDS = {
   demand_acr: Type.Optional(
-    Type.Literal('mfa', {
+    Type.Enum([...ACRS], {
+      type: 'string',
       description:
-        'Only tokens of a session that was opened with a second factor are good here. Any other value, an empty or repeated one, and any other name that begins with `demand_` refuse every token, so that no mistake in a proxy’s configuration lets more tokens pass',
+        'Only tokens of a session that was opened with a second factor are good here, and with `phr` only those of a session that was opened with a passkey. Any other value, an empty or repeated one, and any other name that begins with `demand_` refuse every token, so that no mistake in a proxy’s configuration lets more tokens pass',
+      examples: ['mfa'],
     }),
   ),
   demand_max_age: Type.Optional(
@@ -230,11 +232,15 @@ function demandOf({ query, params }: FastifyRequest): Demand | null {
   const { demand_acr: acr = null, demand_max_age: maxAge = null } = query as Record<string, unknown>;
   const isUnderstood =
     names.every((name) => Object.hasOwn(DEMANDS, name)) &&
-    (acr === null || acr === 'mfa') &&
+    (acr === null || isAcr(acr)) &&
     (maxAge === null || (typeof maxAge === 'string' && /^[1-9][0-9]{0,9}$/.test(maxAge)));
   if (!isUnderstood)
     throw new AuthError('insufficient_user_authentication', { demand: null, reason: 'demand' });
-  return { acr: acr === 'mfa' ? acr : null, maxAge: maxAge === null ? null : Number(maxAge) };
+  return { acr: isAcr(acr) ? acr : null, maxAge: maxAge === null ? null : Number(maxAge) };
+}
+
+function isAcr(value: unknown): value is Acr {
+  return (ACRS as readonly unknown[]).includes(value);
 }
 
 /** Every header is always sent: a proxy overwrites with it what its client sent. */

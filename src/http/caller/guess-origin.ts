@@ -38,6 +38,6 @@ async function readToken(
   // A token whose key cannot be read now is no reason to refuse a login.
   const identity = await codec.verifySigned(token, 'refresh', 'llt').catch(ignoreOutage);
   if (typeof identity !== 'object') return null;
-  const { userId, tokenId, type, withFactor } = identity;
-  return { userId, tokenId, type, withFactor };
+  const { userId, tokenId, type, acr } = identity;
+  return { userId, tokenId, type, withFactor: acr !== null };
 }

@@ -4,7 +4,7 @@
  */
 const CLASSES = {
   'sign-in': ['signUp', 'logIn'],
-  'second factor': ['completeLogin'],
+  'second factor': ['completeLogin', 'getPasskeyOptions'],
   session: ['refresh'],
   verify: ['verify', 'verifyForAudience', 'verifyInScope', 'verifyInScopeForAudience'],
   service: ['getToken', 'introspect'],
@@ -35,6 +35,8 @@ const CLASSES = {
     'removeFactor',
     'setUpTotp',
     'confirmTotp',
+    'setUpPasskey',
+    'confirmPasskey',
     'createUser',
     'listUsers',
     'getUser',

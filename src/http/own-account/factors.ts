@@ -1,9 +1,10 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
-import { FACTOR_TYPES } from '../../domain/factors/factor.ts';
-import type { FactorChangeRequest, OwnFactors } from '../../domain/factors/own-factors.ts';
+import type { OwnFactors } from '../../domain/factors/own-factors.ts';
+import type { FactorChangeRequest } from '../../domain/factors/proven.ts';
 import type { FactorList } from '../../domain/factors/ports.ts';
+import { FACTOR_TYPES } from '../../domain/second-step.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { callerTurn } from '../caller/network.ts';
 import { operation } from '../openapi/operation.ts';
@@ -31,7 +32,7 @@ const FactorSchema = Type.Object(
     name: Type.String({ description: 'What it is, for people', examples: ['Authenticator app'] }),
     created_at: Timestamp,
     last_used_at: Type.Union([Timestamp, Type.Null()], {
-      description: 'When one of its codes was last used; `null` for never',
+      description: 'When it was last used; `null` for never',
       examples: ['2026-01-09T17:30:00.000Z'],
     }),
   },
@@ -47,6 +48,33 @@ export const FactorsSchema = Type.Object(
     }),
   },
   { title: 'Factors', description: 'The second factors of an account', additionalProperties: false },
+);
+
+const OwnFactorsSchema = Type.Object(
+  {
+    ...FactorsSchema.properties,
+    accepted_passkeys: Type.Optional(
+      Type.Object(
+        {
+          rpId: Type.String({ description: '`WEBAUTHN_RP_ID`', examples: ['example.com'] }),
+          userId: Type.String({
+            description: 'The account’s handle, in base64url',
+            examples: ['q8sT1bYc9AZr3vJ0pXk2mW'],
+          }),
+          allAcceptedCredentialIds: Type.Array(Type.String(), {
+            description: 'The passkeys that the account has, in base64url',
+            examples: [['Xk2mWq8sT1bYc9AZr3vJ0p']],
+          }),
+        },
+        {
+          description:
+            'What a page gives to `signalAllAcceptedCredentials`, so that browsers offer no other passkeys of this user. Absent before the first one is set up, and while passkeys are off',
+          additionalProperties: false,
+        },
+      ),
+    ),
+  },
+  { title: 'OwnFactors', description: 'The own second factors', additionalProperties: false },
 );
 
 export const RecoveryCodes = Type.Array(Type.String(), {
@@ -74,7 +102,7 @@ const listSchema = operation({
   summary: 'List the own second factors.',
   description: 'A factor that was set up and not confirmed is not among them.',
   refuses: [],
-  response: { 200: FactorsSchema },
+  response: { 200: OwnFactorsSchema },
 });
 
 const codesSchema = operation({
@@ -108,7 +136,7 @@ export const factorsRoutes: FastifyPluginCallbackTypebox<FactorsRoute> = (app, o
   const { ownFactors, guessOriginOf } = options;
 
   app.get('/api/user/factors', { schema: listSchema, onRequest: app.auth.principal }, async (request) =>
-    factorsBody(await ownFactors.list(principalOf(request))),
+    ownFactorsBody(await ownFactors.list(principalOf(request))),
   );
 
   const { onRequest: authenticate, preValidation } = app.auth.change;
@@ -153,6 +181,22 @@ export function factorsBody({ factors, codesLeft }: FactorList) {
       last_used_at: lastUsedAt === null ? null : timestamp(lastUsedAt),
     })),
     recovery_codes_left: codesLeft,
+  };
+}
+
+/** The owner's answer has what browsers may be told besides. */
+function ownFactorsBody(list: FactorList) {
+  const { accepted } = list;
+  const base64url = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64url');
+  return {
+    ...factorsBody(list),
+    ...(accepted && {
+      accepted_passkeys: {
+        rpId: accepted.rpId,
+        userId: base64url(accepted.handle),
+        allAcceptedCredentialIds: accepted.credentialIds.map(base64url),
+      },
+    }),
   };
 }
 

@@ -3,7 +3,7 @@ import type { FastifySchema } from 'fastify';
 import Type from 'typebox';
 import { jwksMaxAge } from '../../domain/access-tokens/key-lifecycle.ts';
 import type { KeyRing, KeySet } from '../../domain/access-tokens/ports.ts';
-import { ACR_MFA } from '../../domain/tokens/claims.ts';
+import { ACRS } from '../../domain/principal.ts';
 import { ASSERTION_ALGORITHMS } from '../../domain/services/assertion.ts';
 import { GRANTS } from '../auth/token.ts';
 import { operation } from '../openapi/operation.ts';
@@ -65,7 +65,10 @@ const common = {
         grant_types_supported: list('Token exchange (RFC 8693), and client credentials', ...GRANTS),
         subject_types_supported: list('`public`: a user has one id for all services', 'public'),
         id_token_signing_alg_values_supported: list('The algorithms of the public keys', 'ES256'),
-        acr_values_supported: list('The session was opened with a password and a second factor', 'mfa'),
+        acr_values_supported: list(
+          '`mfa`: the session was opened with a second factor; `phr`: with a passkey, which proves `mfa` too',
+          ...ACRS,
+        ),
         latchkey_verify_endpoint: uri(
           'Ours: is a token good right now? For proxies',
           'https://auth.example.com/api/auth/verify',
@@ -164,7 +167,7 @@ function documentOf(issuer: string, { signing }: KeySet) {
     grant_types_supported: GRANTS,
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: [...new Set(signing.map(({ algorithm }) => algorithm))],
-    acr_values_supported: [ACR_MFA],
+    acr_values_supported: ACRS,
     latchkey_verify_endpoint: `${base}/api/auth/verify`,
     latchkey_revocations_endpoint: `${base}/api/auth/revocations`,
   });

@@ -82,12 +82,21 @@ export function makeTokenMetrics(registry: Registry) {
     'success',
     ...SIGNUP_REFUSALS,
   ]);
-  const audited = makeAudited(registry, signUps.success);
+  const secondSteps = count(
+    'latchkey_second_steps_total',
+    'Second steps of logins by outcome',
+    'outcome',
+    SECOND_STEP_OUTCOMES,
+  );
+  const audited = makeAudited(registry, signUps.success, secondSteps);
 
   return {
     audited,
     signUpRefused: (reason) => {
       signUps[reason].inc();
+    },
+    passkeyRefused: () => {
+      secondSteps.passkey_refused.inc();
     },
     refresh: (outcome) => {
       refreshes[outcome].inc();
@@ -123,16 +132,15 @@ export function makeTokenMetrics(registry: Registry) {
 }
 
 /** Metrics that follow from audit events alone. */
-function makeAudited(registry: Registry, signedUp: Counter): (event: AuditEvent) => void {
+function makeAudited(
+  registry: Registry,
+  signedUp: Counter,
+  secondSteps: Record<(typeof SECOND_STEP_OUTCOMES)[number], Counter>,
+): (event: AuditEvent) => void {
   const logIns = seriesOf(
     registry.counters('latchkey_logins_total', 'Logins by outcome'),
     'outcome',
     LOGIN_OUTCOMES,
-  );
-  const secondSteps = seriesOf(
-    registry.counters('latchkey_second_steps_total', 'Second steps of logins by outcome'),
-    'outcome',
-    SECOND_STEP_OUTCOMES,
   );
   const created = seriesOf(
     registry.counters('latchkey_tokens_created_total', 'Sessions, LLTs and limited tokens created'),

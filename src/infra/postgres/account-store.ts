@@ -73,6 +73,7 @@ const ERASED_USER = {
   pending: Prisma.sql`true`,
   deletedAt: NOW,
   factorSince: NULL,
+  passkeyHandle: NULL,
   pendingEmail: NULL,
   pendingKey: NULL,
   locale: NULL,
@@ -133,8 +134,9 @@ const EXPORTED = {
   // A deleted account is not exported.
   enabledAt: false,
   deletedAt: false,
-  // Its secrets are of this installation's keys.
+  // Its secrets are of this installation's keys, and passkeys of its RP ID.
   factorSince: false,
+  passkeyHandle: false,
   // A wish, of which this installation's mailer knows, and what that mailer found.
   pendingEmail: false,
   pendingKey: false,

@@ -122,6 +122,7 @@ function columnsOf(
     createdAt: KEPT,
     deletedAt: KEPT,
     factorSince: KEPT,
+    passkeyHandle: KEPT,
     pendingEmail: isWithdrawn ? sql`NULL` : KEPT,
     pendingKey: isWithdrawn ? sql`NULL` : KEPT,
     locale: sql`${locale}`,

@@ -24,7 +24,7 @@ export async function rekeyFactors(
   while (!isLast) {
     const rows = await mapDatabaseErrors(() =>
       prisma.factor.findMany({
-        where: { id: { gt: after }, keyId: { in: [...secrets.keyIds], not: newest } },
+        where: { type: 'totp', id: { gt: after }, keyId: { in: [...secrets.keyIds], not: newest } },
         orderBy: { id: 'asc' },
         take: PAGE,
       }),
@@ -39,7 +39,9 @@ export async function rekeyFactors(
     after = rows.at(-1)?.id ?? after;
     isLast = rows.length < PAGE;
   }
-  const left = await mapDatabaseErrors(() => prisma.factor.count({ where: { keyId: { not: newest } } }));
+  const left = await mapDatabaseErrors(() =>
+    prisma.factor.count({ where: { type: 'totp', keyId: { not: newest } } }),
+  );
   return { moved, left };
 }
 
@@ -57,7 +59,7 @@ function resealed(secrets: SecretBox, userId: number, sealed: SealedSecret) {
 /** How many secrets are encrypted under each key. */
 export async function countFactorKeys(pool: Postgres['pool']): Promise<Map<string, number>> {
   const { rows } = await pool.query<{ id: string; count: string }>(
-    'SELECT key_id AS id, count(*) FROM factors GROUP BY key_id',
+    "SELECT key_id AS id, count(*) FROM factors WHERE type = 'totp' GROUP BY key_id",
   );
   return new Map(rows.map(({ id, count }) => [id, Number(count)]));
 }

@@ -1,22 +1,26 @@
 import { AuthError } from '../../domain/errors.ts';
-import { TOTP_NAME, type FactorType } from '../../domain/factors/factor.ts';
-import type {
-  FactorCaller,
-  FactorStore,
-  SealedSecret,
-  SecondStepAccount,
-  TotpRecord,
-} from '../../domain/factors/ports.ts';
+import { TOTP_NAME } from '../../domain/factors/factor.ts';
+import type { FactorStore, SealedSecret, SecondStepAccount, TotpRecord } from '../../domain/factors/ports.ts';
+import type { FactorType } from '../../domain/second-step.ts';
 import type { FactorProof } from '../../domain/tokens/ports.ts';
 import { endsAll } from '../../domain/users/account.ts';
 import { Prisma } from '../../generated/prisma/client.ts';
 import type { AccountTransaction } from './account-transaction.ts';
-import { lockCaller, type LockedUser } from './caller-lock.ts';
 import type { Postgres } from './client.ts';
 import { endTokens } from './ended-tokens.ts';
 import { mapDatabaseErrors, onPrimary, readPrimary } from './errors.ts';
+import {
+  addUnconfirmed,
+  lockProven,
+  lockToAdd,
+  NO_FACTOR_SETTINGS,
+  noteAdded,
+  writeCodes,
+  type FactorSettings,
+} from './factor-changes.ts';
 import { FACTOR_CALLERS } from './known-devices.ts';
 import { inLaneOf } from './names.ts';
+import { usePasskey } from './passkey-store.ts';
 import { wantNotice } from './wanted-mails.ts';
 
 interface AccountRow {
@@ -26,6 +30,8 @@ interface AccountRow {
   enabledAt: Date | null;
   knownCallers: string[];
   codesLeft: bigint;
+  passkeys: bigint;
+  usablePasskeys: bigint;
   factorId: bigint | null;
   keyId: string;
   secret: Uint8Array;
@@ -34,18 +40,13 @@ interface AccountRow {
 
 type UnconfirmedRow = Pick<AccountRow, 'id' | 'keyId' | 'secret' | 'lastStep'>;
 
-/**
- * The second factors in PostgreSQL.
- * @param notices whether a change of the factors wants a notice.
- * @param needsAddress EMAIL_VERIFICATION: an account gets none before its address is verified. Otherwise whoever signs up
- * with another's address could keep its owner out, since a factor stays after a reset.
- */
+/** The second factors in PostgreSQL; those of passkeys are added in passkey-store.ts. */
 export function makeFactorStore(
   postgres: Pick<Postgres, 'prisma' | 'inLane'>,
-  notices = false,
-  needsAddress = false,
+  settings: FactorSettings = NO_FACTOR_SETTINGS,
 ): FactorStore {
   const { prisma, inLane } = postgres;
+  const { notices, rpId } = settings;
   return {
     findAccount: (userId) =>
       mapDatabaseErrors(async () => {
@@ -55,6 +56,10 @@ export function makeFactorStore(
             SELECT users.id, password_version AS "passwordVersion", disabled_at IS NOT NULL AS disabled,
               enabled_at AS "enabledAt", ${FACTOR_CALLERS},
               (SELECT count(*) FROM recovery_codes WHERE user_id = users.id) AS "codesLeft",
+              (SELECT count(*) FROM factors WHERE user_id = users.id AND type = 'passkey'
+                AND confirmed_at IS NOT NULL) AS passkeys,
+              (SELECT count(*) FROM factors JOIN passkeys ON factor_id = factors.id WHERE user_id = users.id
+                AND confirmed_at IS NOT NULL AND rp_id = ${rpId}) AS "usablePasskeys",
               factors.id AS "factorId", key_id AS "keyId", secret, last_step AS "lastStep"
             FROM users LEFT JOIN factors
               ON factors.user_id = users.id AND type = 'totp' AND confirmed_at IS NOT NULL
@@ -69,7 +74,12 @@ export function makeFactorStore(
         const read = prisma.user.findUnique({
           where: { id, deletedAt: null },
           select: {
-            factors: { where: { confirmedAt: { not: null } }, orderBy: { id: 'asc' } },
+            passkeyHandle: true,
+            factors: {
+              where: { confirmedAt: { not: null } },
+              orderBy: { id: 'asc' },
+              include: { passkey: { select: { credentialId: true, rpId: true } } },
+            },
             _count: { select: { recoveryCodes: true } },
           },
         });
@@ -82,29 +92,19 @@ export function makeFactorStore(
           createdAt: row.createdAt.getTime(),
           lastUsedAt: row.lastUsedAt?.getTime() ?? null,
         }));
-        return { factors, codesLeft: user._count.recoveryCodes };
+        const handle = user.passkeyHandle;
+        const credentialIds = user.factors.flatMap(({ passkey }) =>
+          passkey?.rpId === rpId ? [passkey.credentialId] : [],
+        );
+        const accepted = rpId !== null && handle ? { rpId, handle, credentialIds } : null;
+        return { factors, codesLeft: user._count.recoveryCodes, accepted };
       }),
 
     setUp: (caller, { sealed, createdAt, passwordVersion }) =>
       mapDatabaseErrors(() =>
         inLane(caller.userId, 'proof', async (tx) => {
-          const locked = await lockProven(tx, caller, passwordVersion);
-          if (needsAddress) requireAddress(locked);
-          const userId = BigInt(caller.userId);
-          await tx.factor.deleteMany({ where: { userId, confirmedAt: null } });
-          const { id } = await tx.factor.create({
-            data: {
-              userId,
-              type: 'totp',
-              name: TOTP_NAME,
-              createdAt: new Date(createdAt),
-              sessionId: BigInt(caller.tokenId),
-              keyId: sealed.keyId,
-              secret: new Uint8Array(sealed.secret),
-            },
-            select: { id: true },
-          });
-          return Number(id);
+          await lockToAdd(tx, caller, settings, passwordVersion);
+          return addUnconfirmed(tx, caller, { type: 'totp', name: TOTP_NAME, createdAt, ...sealed });
         }),
       ),
 
@@ -114,7 +114,8 @@ export function makeFactorStore(
           prisma,
           Prisma.sql`
             SELECT id, key_id AS "keyId", secret, last_step AS "lastStep" FROM factors
-            WHERE user_id = ${BigInt(userId)} AND session_id = ${BigInt(tokenId)} AND confirmed_at IS NULL`,
+            WHERE user_id = ${BigInt(userId)} AND session_id = ${BigInt(tokenId)} AND confirmed_at IS NULL
+              AND type = 'totp'`,
         );
         return row ? toTotp(row) : null;
       }),
@@ -122,22 +123,16 @@ export function makeFactorStore(
     confirm: (caller, { factorId, step, at, codeHashes }) =>
       mapDatabaseErrors(() =>
         inLane(caller.userId, 'proof', async (tx) => {
-          const locked = await lockProven(tx, caller);
-          if (needsAddress) requireAddress(locked);
-          const { factorSince } = locked;
+          const locked = await lockToAdd(tx, caller, settings);
           const [id, userId] = [BigInt(factorId), BigInt(caller.userId)];
-          const mine = { id, userId, sessionId: BigInt(caller.tokenId), confirmedAt: null };
+          const mine = { id, userId, type: 'totp', sessionId: BigInt(caller.tokenId), confirmedAt: null };
           const now = new Date(at);
           // Locks it: a purge may be deleting it, and must not do so after this.
           const used = { lastUsedAt: now, lastStep: BigInt(step) };
           if ((await tx.factor.updateMany({ where: mine, data: used })).count === 0) return null;
           await tx.factor.deleteMany({ where: { userId, type: 'totp', confirmedAt: { not: null } } });
           await tx.factor.update({ where: { id }, data: { confirmedAt: now } });
-          if (notices) await wantNotice(tx, userId, 'factor_added');
-          if (factorSince !== null) return { isFirst: false };
-          await writeCodes(tx, userId, codeHashes);
-          await tx.user.update({ where: { id: userId }, data: { factorSince: now } });
-          return { isFirst: true };
+          return noteAdded(tx, locked, settings, { at, codeHashes });
         }),
       ),
 
@@ -184,7 +179,7 @@ export function makeFactorStore(
 /**
  * Uses up a proof, under the lock of the user's row: a code is good once, also at two replicas at the same time.
  * @param at milliseconds since 1970.
- * @throws AuthError `invalid_second_factor` if it was used, or is gone, meanwhile
+ * @throws AuthError `invalid_second_factor` if it was used, or is gone, meanwhile; `invalid_passkey` as `usePasskey`
  */
 export async function useProof(
   tx: AccountTransaction,
@@ -192,6 +187,10 @@ export async function useProof(
   proof: FactorProof,
   at: number,
 ): Promise<void> {
+  if (proof.type === 'passkey') {
+    await usePasskey(tx, userId, proof, at);
+    return;
+  }
   const used =
     proof.type === 'totp'
       ? await tx.factor.updateMany({
@@ -225,40 +224,6 @@ export async function addConfirmedTotps(
   if (data.length > 0) await tx.factor.createMany({ data });
 }
 
-/**
- * As `lockCaller`. If the account has a factor, the caller's session must also be recent.
- * @param passwordVersion of the password that the caller has proved to know.
- * @throws AuthError `invalid_token`, `login_too_old`, `invalid_credentials`
- */
-async function lockProven(
-  tx: AccountTransaction,
-  caller: FactorCaller,
-  passwordVersion?: number,
-): Promise<LockedUser> {
-  const locked = await lockCaller(tx, caller);
-  if (passwordVersion !== undefined && locked.passwordVersion !== passwordVersion)
-    throw new AuthError('invalid_credentials', { reason: 'password' });
-  if (locked.factorSince !== null && caller.createdAt < caller.openedSince)
-    throw new AuthError('login_too_old');
-  return locked;
-}
-
-/** @throws AuthError `email_not_verified` */
-function requireAddress({ user }: LockedUser): void {
-  if (!user.emailVerified) throw new AuthError('email_not_verified');
-}
-
-async function writeCodes(
-  tx: AccountTransaction,
-  userId: bigint,
-  codeHashes: readonly Uint8Array[],
-): Promise<void> {
-  await tx.recoveryCode.deleteMany({ where: { userId } });
-  await tx.recoveryCode.createMany({
-    data: codeHashes.map((codeHash) => ({ userId, codeHash: new Uint8Array(codeHash) })),
-  });
-}
-
 /** Also one that was only set up. A login is then one step again, and a device has nothing to be known by. */
 async function clearFactors(tx: AccountTransaction, userId: bigint): Promise<void> {
   await tx.user.update({ where: { id: userId }, data: { factorSince: null } });
@@ -274,6 +239,7 @@ function toAccount(row: AccountRow): SecondStepAccount {
     disabled: row.disabled,
     enabledAt: row.enabledAt?.getTime() ?? 0,
     totp: row.factorId === null ? null : toTotp({ ...row, id: row.factorId }),
+    passkeys: { all: Number(row.passkeys), usable: Number(row.usablePasskeys) },
     codesLeft: Number(row.codesLeft),
     knownCallers: row.knownCallers,
   };

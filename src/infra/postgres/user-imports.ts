@@ -249,6 +249,7 @@ const IMPORTED = {
   enabledAt: DEFAULT,
   deletedAt: DEFAULT,
   factorSince: Prisma.sql`CASE WHEN has_factor THEN now() END`,
+  passkeyHandle: DEFAULT,
   pendingEmail: DEFAULT,
   pendingKey: DEFAULT,
   locale: Prisma.sql`locale`,

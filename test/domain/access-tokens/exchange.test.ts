@@ -71,7 +71,7 @@ test('the claims are those of the session, and name who asked', async (t) => {
   t.strictSame(outcomes, ['issued', 'issued']);
 
   const proof = { auth_time: 1_795_000_000, acr: 'mfa', amr: ['pwd', 'otp', 'mfa'] };
-  t.match(await ask({ ...subject, withFactor: true, authTime: proof.auth_time }), proof);
+  t.match(await ask({ ...subject, acr: 'mfa', authTime: proof.auth_time }), proof);
   t.match(await aService({ emailVerified: true }).ask(), { email_verified: true });
 });
 

@@ -54,7 +54,7 @@ async function aService({ maxAge = 0, away = false } = {}) {
     audit,
     observe: { ...UNOBSERVED, verification: (type, outcome) => counted.push(`${type} ${outcome}`) },
   });
-  const opened = { withFactor: true, authTime: Math.floor(createdAt / 1000) };
+  const opened = { acr: 'mfa' as const, authTime: Math.floor(createdAt / 1000) };
   const access = { userId: 1, tokenId: added?.id ?? 0, generation, type: 'access', ...opened } as const;
   const exchanged = { ...access, type: 'exchanged' } as const;
   const longLived = { userId: 1, tokenId: llt ?? 0, generation: 0, type: 'llt', ...NO_FACTOR } as const;
@@ -144,8 +144,8 @@ test('revoked tokens and those of a disabled user are refused', async (t) => {
 
 test('an exchanged token is good for as long as its session, and confirms no pair', async (t) => {
   const { user, createdAt, tokenStates, verify, access, exchanged } = await aService();
-  const { tokenId, generation, withFactor, authTime } = exchanged;
-  const principal = { user, tokenId, type: 'access', generation, createdAt, withFactor, authTime };
+  const { tokenId, generation, acr, authTime } = exchanged;
+  const principal = { user, tokenId, type: 'access', generation, createdAt, acr, authTime };
   t.strictSame(await verify(exchanged, NO_REQUEST), principal);
   const presented = { generation, elapsed: 0, window: 0, caller: 'home' };
   t.match(await tokenStates.rotate(access, presented), { row: 'current' });
@@ -195,11 +195,19 @@ test('a session ends at its greatest age; a long-lived token has none', async (t
 
 test('a login is too long ago by the same rule as an expiry, and only by a clock that is trusted', (t) => {
   const clock = aClock();
-  const opened = { withFactor: true, authTime: clock.now() / 1000 };
+  const opened = { acr: 'mfa' as const, authTime: clock.now() / 1000 };
   const demand = { acr: 'mfa', maxAge: 300 } as const;
   const insufficient = { code: 'insufficient_user_authentication' };
   const tooOld = { ...insufficient, reason: 'max_age', demand };
-  requireProof({ withFactor: true, authTime: null }, { acr: 'mfa', maxAge: null }, clock);
+  requireProof({ acr: 'mfa', authTime: null }, { acr: 'mfa', maxAge: null }, clock);
+  requireProof({ acr: 'phr', authTime: null }, { acr: 'mfa', maxAge: null }, clock);
+  requireProof({ acr: 'phr', authTime: null }, { acr: 'phr', maxAge: null }, clock);
+  t.throws(
+    () => {
+      requireProof(opened, { acr: 'phr', maxAge: null }, clock);
+    },
+    { ...insufficient, reason: 'acr' },
+  );
   clock.pass(304_999);
   requireProof(opened, demand, clock);
   clock.pass(1);

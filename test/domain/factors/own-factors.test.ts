@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { test } from 'tap';
 import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { makeOwnFactors } from '../../../src/domain/factors/own-factors.ts';
+import { makeProven } from '../../../src/domain/factors/proven.ts';
 import { codeOf, SECRET_BYTES } from '../../../src/domain/factors/totp.ts';
 import { makeSecretBox, parseFactorKeys } from '../../../src/infra/crypto/factor-keys.ts';
 import { aCaller } from '../../support/caller.ts';
@@ -47,10 +48,13 @@ function aService(loaded = aKey(), sealing = loaded) {
       remove: () => step('remove').then(() => true),
     },
     secrets: makeSecretBox(loaded),
-    confirmPassword: () => step('password').then(() => ({ ...account, email: 'ada@example.com' })),
+    proven: makeProven({
+      confirmPassword: () => step('password').then(() => ({ ...account, email: 'ada@example.com' })),
+      loginMaxAge: 600,
+      clock,
+    }),
     limitAttempt: (_, check) => check(0),
     allowance: null,
-    loginMaxAge: 600,
     issuer: 'auth.example.com',
     randomBytes,
     clock,

@@ -35,7 +35,8 @@ function aService({ account = {}, password = {}, fault }: Given = {}) {
   const limits = openLimits(events);
   const step = Math.floor(clock.now() / 30_000);
   const totp = { id: 3, sealed: SEALED, lastStep: step - 1 };
-  const known = { ...PASSWORD, disabled: false, totp, codesLeft: 2, knownCallers: ['home'], ...account };
+  const factors = { totp, passkeys: { all: 0, usable: 0 }, codesLeft: 2 };
+  const known = { ...PASSWORD, disabled: false, ...factors, knownCallers: ['home'], ...account };
   const completeLogin = makeCompleteLogin({
     factors: { findAccount: (userId) => Promise.resolve(userId === 7 && account ? known : null) },
     loginTokens: { read: (token) => (token === 'ours' ? { ...PASSWORD, issuedAt, ...password } : null) },
@@ -48,7 +49,7 @@ function aService({ account = {}, password = {}, fault }: Given = {}) {
     openSession: (login) => {
       done.push(login);
       if (fault) return Promise.reject(fault);
-      const grant = { tokenId: 11, generation: 1, createdAt: clock.now(), withFactor: true };
+      const grant = { tokenId: 11, generation: 1, createdAt: clock.now(), acr: 'mfa' as const };
       return Promise.resolve(fault === null ? null : { user: aUser(), ...grant });
     },
     limitCode: (guess, check) => {

@@ -107,7 +107,8 @@ function aService({
         if (isGone) return null;
         const factor = { userId, passwordVersion: 0, disabled, enabledAt: 0, knownCallers: [] };
         const totp = { id: 3, sealed: { keyId: '', secret: new Uint8Array() }, lastStep: 0 };
-        return { ...factor, totp: hasTotp ? totp : null, codesLeft };
+        const passkeys = { all: 0, usable: 0 };
+        return { ...factor, totp: hasTotp ? totp : null, passkeys, codesLeft };
       },
     },
     loginTokens: { issue: (proof) => JSON.stringify(proof) },
@@ -342,10 +343,10 @@ test('a session that a factor opened says so', async (t) => {
   const origin = { fingerprints: ['home'], token: null };
   const login = { password, device: 'Phone', caller: 'home', origin, from: NO_REQUEST };
   const grant = await openSession({ ...login, factor: { type: 'totp', factorId: 3, step: 5 } });
-  t.match(grant, { withFactor: true });
+  t.match(grant, { acr: 'mfa' });
   t.strictSame(events, [{ event: 'session.created', userId: 1, tokenId: grant?.tokenId, method: 'totp' }]);
   const plain = aService();
-  t.match(await plain.openSession({ ...login, factor: null }), { withFactor: false });
+  t.match(await plain.openSession({ ...login, factor: null }), { acr: null });
 });
 
 test('a factor that is added between password check and session is asked for too', async (t) => {

@@ -50,7 +50,7 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
   });
   const present = (of: number, { caller = 'home', inside = 0, userId = 1 } = {}) =>
     refresh({
-      identity: { userId, tokenId, generation: of, withFactor: true },
+      identity: { userId, tokenId, generation: of, acr: 'mfa' as const },
       caller,
       receivedAt: clock.monotonic() - inside,
       from: NO_REQUEST,
@@ -82,7 +82,7 @@ test('a refresh token is exchanged for the next pair', async (t) => {
   const { clock, user, tokenStates, generation, createdAt, key, present } = await aService();
   const grant = await present(generation);
   const { tokenId } = key;
-  t.strictSame(grant, { user, createdAt, tokenId, generation: grant.generation, withFactor: true });
+  t.strictSame(grant, { user, createdAt, tokenId, generation: grant.generation, acr: 'mfa' });
   t.ok(grant.generation >= clock.now() * 1000, 'its generation is its time of issue');
   t.match(await tokenStates.checkAccess(key, generation), { outcome: 'superseded' });
   t.match(await tokenStates.checkAccess(key, grant.generation), { outcome: 'good' });

@@ -85,7 +85,7 @@ test('a signup opens an account and a session, and tells the stores and the feed
     roles: [],
     version: 0,
   };
-  t.strictSame(grant, { user, tokenId: 11, createdAt, withFactor: false });
+  t.strictSame(grant, { user, tokenId: 11, createdAt, acr: null });
   t.strictSame(done, [
     'spend 192.0.2.0/24',
     'find ada ada@example.com',

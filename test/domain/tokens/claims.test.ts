@@ -19,7 +19,7 @@ import {
 import { aUser, NO_FACTOR } from '../../support/token.ts';
 
 const key = { userId: 7, tokenId: 11, generation: 1_795_000_000_999_999 };
-const identity = { ...key, withFactor: false };
+const identity = { ...key, acr: null };
 const lifetimes = { accessToken: 900, refreshToken: 2_592_000, session: 0 };
 const createdAt = 1_794_000_000_999;
 const IAT = 1_795_000_000;
@@ -46,7 +46,7 @@ test('the claims of a pair follow from its generation', (t) => {
     pairClaims(identity, createdAt, lifetimes, aUser({ roles })),
     pairClaims({ ...identity }, createdAt, lifetimes, aUser({ roles: [...roles] })),
   );
-  t.strictSame(pairClaims({ ...identity, withFactor: true }, createdAt, lifetimes, aUser()), {
+  t.strictSame(pairClaims({ ...identity, acr: 'mfa' }, createdAt, lifetimes, aUser()), {
     access: { ...base, exp: IAT + 900, auth_time: AUTH_TIME, acr: 'mfa', amr: AMR },
     refresh: { ...base, exp: IAT + 2_592_000, amr: AMR },
   });
@@ -121,9 +121,21 @@ test('issued claims can be read back', (t) => {
     ...NO_FACTOR,
     expiresAt: IAT + 2_592_000,
   });
-  const proven = pairClaims({ ...key, withFactor: true }, createdAt, lifetimes, aUser());
-  t.match(readClaims({ ...proven.access }, 'access'), { withFactor: true, authTime });
-  t.match(readClaims({ ...proven.refresh }, 'refresh'), { withFactor: true, authTime: null });
+  const proven = pairClaims({ ...key, acr: 'mfa' }, createdAt, lifetimes, aUser());
+  t.match(readClaims({ ...proven.access }, 'access'), { acr: 'mfa', authTime });
+  t.match(readClaims({ ...proven.refresh }, 'refresh'), { acr: 'mfa', authTime: null });
+  const phr = pairClaims({ ...key, acr: 'phr' }, createdAt, lifetimes, aUser());
+  t.match(phr.access, { acr: 'phr', amr: ['pop', 'user', 'mfa'] });
+  t.match(readClaims({ ...phr.access }, 'access'), { acr: 'phr', authTime });
+  t.match(readClaims({ ...phr.refresh }, 'refresh'), { acr: 'phr', authTime: null });
+  for (const amr of [
+    ['pop', 'mfa'],
+    ['pop', 'user', 'pwd', 'mfa'],
+    ['user', 'pop', 'mfa'],
+    ['hwk', 'mfa'],
+  ])
+    t.match(readClaims({ ...phr.refresh, amr }, 'refresh'), { acr: 'mfa' }, 'of a later release');
+  t.match(readClaims({ ...phr.access, acr: 'phrh' }, 'access'), { acr: 'mfa' });
   const longLived = longLivedClaims(7, 12, createdAt, null);
   t.strictSame(readClaims({ ...longLived }, 'llt'), {
     userId: 7,
@@ -161,7 +173,7 @@ test('a refresh token is too old after the present lifetime plus the tolerance, 
 });
 
 test('claims of another shape are refused', (t) => {
-  const proven = pairClaims({ ...key, withFactor: true }, createdAt, lifetimes, aUser());
+  const proven = pairClaims({ ...key, acr: 'mfa' }, createdAt, lifetimes, aUser());
   const access: Record<string, unknown> = { ...proven.access };
   t.ok(readClaims(access, 'access'));
   const longLived = { ...longLivedClaims(7, 12, createdAt, null) };

@@ -46,7 +46,7 @@ onEachStore('what a token says of its login', async (t, env) => {
   const { gateway, orders } = await audienceClients(target.databaseUrl);
   const plain = await signUp(target);
   const latest = (Date.now() - 60_000) * 1000;
-  const session = await aStoredSession(target, { latest, first: latest }, { withFactor: true });
+  const session = await aStoredSession(target, { latest, first: latest }, { acr: 'mfa' });
   const ofPlain = { auth_time: Math.floor(Date.parse(plain.user.created_at) / 1000) };
   const ofSession = proofOf(session.mint('access', latest));
 
@@ -82,9 +82,9 @@ onEachStore('what a token says of its login', async (t, env) => {
   });
 
   await t.test('is a second factor too, if a later release has signed it', async (t) => {
-    const later = { acr: 'phr', amr: ['pop', 'user', 'mfa'] };
+    const later = { acr: 'phrh', amr: ['hwk', 'user', 'mfa'] };
     const opened = (Date.now() - 60_000) * 1000;
-    const kept = await aStoredSession(target, { latest: opened, first: opened }, { withFactor: true });
+    const kept = await aStoredSession(target, { latest: opened, first: opened }, { acr: 'mfa' });
     const access = asSignedLater(target, kept.mint('access', opened), later);
     const demanding = await call(target, 'GET /api/auth/verify?demand_acr=mfa', { token: access });
     t.equal(demanding.statusCode, 200);

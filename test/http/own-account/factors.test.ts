@@ -187,7 +187,7 @@ onAStore('changing second factors', async (t, env) => {
       };
       // What a thief may hold of an account whose owner is logged in.
       const { longlived_token: llt } = await createLongLived(target, token);
-      const late = await aStoredSession(target, { latest: Date.now() * 1000 }, { withFactor: true });
+      const late = await aStoredSession(target, { latest: Date.now() * 1000 }, { acr: 'mfa' });
       await aFactor(target, { user: { id: late.userId } } as Pair);
       const lateToken = late.mint('access', await latestOf(target, late.tokenId));
       for (const [line, payload] of Object.entries(changes)) {

@@ -1,0 +1,58 @@
+// What the entry for passkeys uses of a browser. Its own types keep the DOM's out of the compilation of this project, which
+// is for Node.
+
+interface Credential<Response> {
+  rawId: ArrayBuffer;
+  response: Response;
+  getClientExtensionResults: () => object;
+}
+
+export type Assertion = Credential<{
+  clientDataJSON: ArrayBuffer;
+  authenticatorData: ArrayBuffer;
+  signature: ArrayBuffer;
+  userHandle: ArrayBuffer | null;
+}>;
+
+export type Attestation = Credential<{
+  clientDataJSON: ArrayBuffer;
+  attestationObject: ArrayBuffer;
+  /** Older browsers lack it. */
+  getTransports?: () => string[];
+}>;
+
+/** What differs from the JSON that Latchkey answers is bytes. */
+interface CreationOptions {
+  challenge: Uint8Array;
+  user: { id: Uint8Array };
+  excludeCredentials: { id: Uint8Array }[];
+}
+
+interface Browser {
+  navigator: {
+    credentials: {
+      create: (options: { signal: AbortSignal; publicKey: CreationOptions }) => Promise<unknown>;
+      get: (options: {
+        mediation: Mediation;
+        signal: AbortSignal;
+        publicKey: { challenge: Uint8Array };
+      }) => Promise<unknown>;
+    };
+  };
+  /** Each browser has some of them. */
+  PublicKeyCredential?: {
+    isConditionalMediationAvailable?: () => Promise<boolean>;
+    signalAllAcceptedCredentials?: (options: AcceptedPasskeys) => Promise<void>;
+    signalUnknownCredential?: (options: { rpId: string; credentialId: string }) => Promise<void>;
+  };
+}
+
+export type Mediation = 'optional' | 'conditional';
+
+export interface AcceptedPasskeys {
+  rpId: string;
+  userId: string;
+  allAcceptedCredentialIds: readonly string[];
+}
+
+export const browser = globalThis as unknown as Browser;
