@@ -11,6 +11,7 @@ import {
 } from '../support/client.ts';
 import { aFactor, firstStep, logInWithFactor } from '../support/factors.ts';
 import { addApp, confirmApp, FACTOR_PASSWORD, setUpApp } from '../support/own-factors.ts';
+import { PASSKEYS } from '../support/passkeys.ts';
 import { refused } from '../support/problem.ts';
 import { aReset, redeem } from '../support/resets.ts';
 import { sql } from '../support/sql.ts';
@@ -27,6 +28,7 @@ type Requests = [line: string, body: object][];
 /** What changes factors. */
 const proven = (factorId: number): Requests => [
   ['POST /api/user/factors/totp', FACTOR_PASSWORD],
+  ['POST /api/user/factors/passkey', FACTOR_PASSWORD],
   ['POST /api/user/factors/recovery-codes', FACTOR_PASSWORD],
   [`POST /api/user/factors/${factorId}/removal`, FACTOR_PASSWORD],
 ];
@@ -53,7 +55,7 @@ async function aVictim(target: TestApp) {
 }
 
 onAStore('an account with a second factor', async (t, env) => {
-  const target = await buildTestApp(t, { env });
+  const target = await buildTestApp(t, { env: { ...env, ...PASSKEYS } });
 
   await t.test('a stolen session from before the factor, and the password', async (t) => {
     const { old, other, app, factor, llt } = await aVictim(target);
@@ -140,6 +142,9 @@ onAStore('an account with a second factor', async (t, env) => {
         'invalid_credentials',
       );
       refused(t, await confirmApp(target, token, '123456'), 401, 'invalid_second_factor');
+      const passkey = { token, payload: guessed };
+      const begun = await call(target, 'POST /api/user/factors/passkey', passkey);
+      refused(t, begun, 401, 'invalid_credentials');
       t.ok((await addApp(target, token)).recovery_codes, 'the owner does');
     },
   );

@@ -258,6 +258,58 @@ test('FACTOR_ISSUER is the host of ISSUER, without what ends it in a label', (t)
   t.end();
 });
 
+test('passkeys need an RP ID and origins that fit it', (t) => {
+  t.match(loadConfig({}, GIB), { WEBAUTHN_RP_ID: null, WEBAUTHN_ORIGINS: [] });
+  const hash = 'q8sT1bYc9AZr3vJ0pXk2mWq8sT1bYc9AZr3vJ0pXk2m';
+  const good: Record<string, string[]> = {
+    'example.com': ['https://example.com', 'https://app.example.com:8443', `android:apk-key-hash:${hash}`],
+    'app.example.com': ['https://app.example.com', `android:apk-key-hash-sha256:${hash}=`],
+    localhost: ['http://localhost:3000', 'https://app.localhost', 'http://app.localhost:5173'],
+    'xn--bcher-kva.example': ['https://xn--bcher-kva.example'],
+  };
+  for (const [WEBAUTHN_RP_ID, origins] of Object.entries(good)) {
+    const env = { WEBAUTHN_RP_ID, WEBAUTHN_ORIGINS: origins.join(', ') };
+    t.match(loadConfig(env, GIB), { WEBAUTHN_RP_ID, WEBAUTHN_ORIGINS: origins });
+  }
+
+  const alone = { WEBAUTHN_RP_ID: 'WEBAUTHN_ORIGINS', WEBAUTHN_ORIGINS: 'WEBAUTHN_RP_ID' };
+  t.strictSame(problemsOf({ WEBAUTHN_RP_ID: 'example.com' }), [
+    `WEBAUTHN_RP_ID needs ${alone.WEBAUTHN_RP_ID}`,
+  ]);
+  t.strictSame(problemsOf({ WEBAUTHN_ORIGINS: 'https://example.com' }), [
+    `WEBAUTHN_ORIGINS needs ${alone.WEBAUTHN_ORIGINS}`,
+  ]);
+  const ids = ['com', 'Example.com', 'https://example.com', 'example.com:443', 'example.com.', '192.0.2.7'];
+  for (const WEBAUTHN_RP_ID of [
+    ...ids,
+    '[2001:db8::7]',
+    'example.com/x',
+    'ada@example.com',
+    'bücher.example',
+  ])
+    t.match(problemsOf({ WEBAUTHN_RP_ID, WEBAUTHN_ORIGINS: 'https://example.com' }), [
+      /^WEBAUTHN_RP_ID must be a domain/,
+    ]);
+  const bad: Record<string, RegExp> = {
+    'https://example.com/': /write https:\/\/example.com$/,
+    'https://example.com/login': /write https:\/\/example.com$/,
+    'https://Example.com': /write https:\/\/example.com$/,
+    'https://example.com:443': /write https:\/\/example.com$/,
+    'https://*.example.com': /must hold origins such as/,
+    'http://example.com': /must begin with https/,
+    'example.com': /must hold origins such as/,
+    null: /must hold origins such as/,
+    'ios:bundle-id:com.example': /must hold origins such as/,
+    'android:apk-key-hash:AAAA': /must hold origins such as/,
+    'https://evil-example.com': /neither WEBAUTHN_RP_ID nor below it/,
+    'https://example.com.evil.example': /neither WEBAUTHN_RP_ID nor below it/,
+    'http://localhost:3000': /neither WEBAUTHN_RP_ID nor below it/,
+  };
+  for (const [WEBAUTHN_ORIGINS, problem] of Object.entries(bad))
+    t.match(problemsOf({ WEBAUTHN_RP_ID: 'example.com', WEBAUTHN_ORIGINS }), [problem], WEBAUTHN_ORIGINS);
+  t.end();
+});
+
 test('NODE_ENV is one of three words', (t) => {
   for (const value of ['development', 'test']) t.equal(loadConfig({ NODE_ENV: value }, GIB).NODE_ENV, value);
   t.equal(loadConfig({ NODE_ENV: '' }, GIB).NODE_ENV, 'development');

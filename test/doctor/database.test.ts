@@ -37,6 +37,7 @@ test('a healthy database', async (t) => {
     'migrations',
     'e-mail addresses',
     'factor keys',
+    'passkeys',
     'purge',
     'settings of the installation',
     'used keys',

@@ -30,6 +30,7 @@ const SECTIONS = {
 } as const;
 
 interface LockEntry {
+  dependencies?: Record<string, string>;
   dev?: boolean;
   optional?: boolean;
   devOptional?: boolean;
@@ -66,6 +67,33 @@ test('every package of the image has an allowed licence', (t) => {
   t.ok(shipped.length > 100, `${shipped.length} packages`);
   const refused = shipped.map(([path]) => `${path}: ${licenceOf(path)}`).filter((line) => !isAllowed(line));
   t.strictSame(refused, []);
+  t.end();
+});
+
+/** A package and all that it needs, by their paths in the lock file. */
+function closureOf(path: string, seen = new Set<string>()): Set<string> {
+  if (seen.has(path)) return seen;
+  seen.add(path);
+  for (const name of Object.keys(packages[path]?.dependencies ?? {})) {
+    let folder = `${path}/`;
+    // As Node looks for it: from the package's own folder upwards.
+    while (folder !== '' && !(`${folder}node_modules/${name}` in packages))
+      folder = folder.slice(0, Math.max(0, folder.lastIndexOf('node_modules/', folder.length - 2)));
+    closureOf(`${folder}node_modules/${name}`, seen);
+  }
+  return seen;
+}
+
+test('docs/dependencies.md names what the verifier of passkeys brings, and each is there once', (t) => {
+  const [, text = ''] = readDocument('docs/dependencies.md').split('`@simplewebauthn/server` brings');
+  const [paragraph = ''] = text.split('\n\n');
+  const brought = [...closureOf('node_modules/@simplewebauthn/server')].slice(1);
+  const names = brought.map((path) => path.slice(path.lastIndexOf('node_modules/') + 13));
+  t.match(paragraph, new RegExp(`^ these ${brought.length} packages`));
+  for (const name of names) t.ok(paragraph.includes(`\`${name}\``), name);
+  // A second copy has a register of types of its own, in which the others' types are missing.
+  const copies = Object.keys(packages).filter((path) => path.endsWith('node_modules/@peculiar/asn1-schema'));
+  t.strictSame(copies, ['node_modules/@peculiar/asn1-schema']);
   t.end();
 });
 

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { test } from 'tap';
 import { PROBLEMS } from '../../src/http/problem.ts';
+import { PASSKEYS } from '../support/passkeys.ts';
 import { testDatabase } from '../support/postgres.ts';
 import type { Document, JsonSchema, Operation, Response } from '../support/openapi.ts';
 import { RIGHTS } from '../../src/domain/rights.ts';
@@ -27,6 +28,7 @@ const ENVIRONMENT = {
   REQUEST_TIMEOUT: '60',
   MAX_SESSIONS_PER_USER: '10000',
   FACTOR_KEYS: randomBytes(32).toString('base64url'),
+  ...PASSKEYS,
 };
 
 test(`${COUNT} valid, invalid and hostile requests get documented answers`, async (t) => {

@@ -149,6 +149,8 @@ const EFFECTS: Record<string, (effect: Effect) => Session | null> = {
   getEmail: ({ session }) => session,
   listFactors: ({ session }) => session,
   setUpTotp: ({ session }) => session,
+  setUpPasskey: ({ session }) => session,
+  getPasskeyOptions: ({ session }) => session,
   requestPasswordReset: ({ session }) => session,
   takeMails: ({ session }) => session,
   settleMail: ({ session }) => session,
@@ -267,20 +269,51 @@ function bodyOf(dice: Dice, operation: Operation, world: World, session: Session
   if (operation.operationId === 'reportUndeliverable') return { email: account.email };
   if (operation.operationId === 'changePassword')
     return { current_password: session?.account.password, new_password: account.password } as Body;
-  if (['setUpTotp', 'replaceRecoveryCodes', 'removeFactor'].includes(operation.operationId))
+  if (['setUpTotp', 'setUpPasskey', 'replaceRecoveryCodes', 'removeFactor'].includes(operation.operationId))
     return { current_password: session?.account.password } as Body;
   // It guesses none: an account with a factor would refuse what its other sessions ask.
   if (operation.operationId === 'confirmTotp') return { code: dice.pick(['123456', dice.word(6)]) };
+  if (operation.operationId === 'confirmPasskey') {
+    const response = { ...assertionOf(dice), attestationObject: aWord64(dice), transports: ['internal'] };
+    return { name: 'Phone', passkey: { ...aCredential(dice), response } } as object;
+  }
   if (operation.operationId === 'requestPasswordReset')
     return { username: dice.pick(world.accounts).username };
   if (['verifyEmail', 'changeEmail'].includes(operation.operationId))
     return { verification_token: `lkv_${dice.word(43)}` };
   if (operation.operationId === 'takeMails') return { limit: 1 + dice.below(100) };
   if (operation.operationId === 'completeLogin') {
+    const passkey = { ...aCredential(dice), response: assertionOf(dice) };
+    if (dice.chance(0.3)) return { passkey, ...device } as object;
     const proof = dice.pick([{ code: '123456' }, { recovery_code: dice.word(24) }]);
     return { login_token: `lkl_${dice.word(86)}`, ...proof, ...device };
   }
   if (operation.operationId === 'resetPassword')
     return { reset_token: `lkr_${dice.word(43)}`, password: account.password };
   return { ...account, ...device };
+}
+
+/** Of the right form, and never good: nobody guesses a signature. */
+function aCredential(dice: Dice) {
+  const id = aWord64(dice);
+  return { id, rawId: id, type: 'public-key' };
+}
+
+function assertionOf(dice: Dice) {
+  const clientData = {
+    type: dice.pick(['webauthn.get', 'webauthn.create']),
+    challenge: aWord64(dice),
+    origin: dice.pick(['https://app.example.com', 'https://evil.example']),
+  };
+  return {
+    clientDataJSON: Buffer.from(JSON.stringify(clientData)).toString('base64url'),
+    authenticatorData: aWord64(dice),
+    signature: aWord64(dice),
+    userHandle: aWord64(dice),
+  };
+}
+
+/** Bytes in base64url. */
+function aWord64(dice: Dice): string {
+  return Buffer.from(dice.word(1 + dice.below(80))).toString('base64url');
 }

@@ -14,6 +14,14 @@ import {
 } from '../support/client.ts';
 import { aFactor, loginTokenOf, secondStep } from '../support/factors.ts';
 import { FACTOR_PASSWORD } from '../support/own-factors.ts';
+import {
+  addPasskey,
+  asserted,
+  loginOptions,
+  logInWithPasskey,
+  PASSKEYS,
+  sendPasskey,
+} from '../support/passkeys.ts';
 import { answersIn, exchange } from '../support/raw.ts';
 import { exchange as tokenExchange } from '../support/audiences.ts';
 import { aRegisteredService, basic, introspect } from '../support/registered-service.ts';
@@ -36,6 +44,7 @@ test('some request produces each code, with its status, title and detail', async
     await askForLongLived(await buildTestApp(t, { env }), note);
   for (const options of [{ override: withoutFactorKeys }, { env: { EMAIL_VERIFICATION: 'true' } }])
     await askForFactor(await buildTestApp(t, options), note);
+  await askForPasskey(await buildTestApp(t, { env: PASSKEYS }), note);
   const others = {
     internal_error: { override: breakProfile },
     signup_disabled: { env: { SIGNUP_ENABLED: 'false' } },
@@ -156,6 +165,20 @@ async function askForFactor(target: TestApp, note: (body: string) => void): Prom
   const { access_token: token } = await signUp(target);
   for (const path of ['totp', 'recovery-codes'])
     note((await call(target, `POST /api/user/factors/${path}`, { token, payload: FACTOR_PASSWORD })).body);
+}
+
+/** An account with ten passkeys, of which it removes one. */
+async function askForPasskey(target: TestApp, note: (body: string) => void): Promise<void> {
+  const { access_token: first } = await signUp(target);
+  const { browser, id } = await addPasskey(target, first);
+  const { access_token: token } = await logInWithPasskey(target, browser);
+  for (let i = 1; i < 10; i++) await addPasskey(target, token);
+  const options = { token, payload: FACTOR_PASSWORD };
+  note((await call(target, 'POST /api/user/factors/passkey', options)).body);
+  const passkey = asserted(browser, await loginOptions(target));
+  note((await sendPasskey(target, { ...passkey, type: 'x' })).body);
+  await call(target, `POST /api/user/factors/${id}/removal`, options);
+  note((await sendPasskey(target, passkey)).body);
 }
 
 /** A session with a login an hour ago requests a long-lived token. */

@@ -17,7 +17,7 @@ const TOKEN_AT_FAULT: readonly ErrorCode[] = ['invalid_token', 'token_reused'];
 const CHALLENGES: Partial<Record<ErrorCode, RegExp>> = {
   insufficient_scope: /^Bearer error="insufficient_scope", scope="[a-z0-9:_-]+( [a-z0-9:_-]+)*"$/,
   insufficient_user_authentication:
-    /^Bearer error="insufficient_user_authentication"(, acr_values="mfa")?(, max_age="[1-9]\d*")?$/,
+    /^Bearer error="insufficient_user_authentication"(, acr_values="(mfa|phr)")?(, max_age="[1-9]\d*")?$/,
 };
 
 /** Checks an answer of `inject` against the contract for errors. */

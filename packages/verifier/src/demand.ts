@@ -20,7 +20,9 @@ export function checkDemand(checks: Demand): void {
   for (const name of Object.keys(checks))
     if (!CHECKS.has(name)) throw new TypeError(`${name} is not a check: use acr, maxAge or scope`);
   const { acr, maxAge } = checks;
-  if (acr !== undefined && !Object.hasOwn(MEETS, acr)) throw new TypeError('acr must be mfa or phr');
+  // A list of one would be read as its member.
+  const isAcr = typeof acr === 'string' && Object.hasOwn(MEETS, acr);
+  if (acr !== undefined && !isAcr) throw new TypeError('acr must be mfa or phr');
   if (maxAge !== undefined && !(Number.isSafeInteger(maxAge) && maxAge > 0))
     throw new TypeError('maxAge must be a whole number of seconds, from 1');
 }

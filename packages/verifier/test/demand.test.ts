@@ -38,17 +38,23 @@ async function aWorld(t: Test) {
 
 test('a token passes only if its login was as is demanded', async (t) => {
   const { fake, verifier, moved, authTime, plain, proven } = await aWorld(t);
+  const refused = { name: 'VerifierError', code: 'insufficient_user_authentication' };
   t.match(await verifier.verify(proven, { ...MFA, ...RECENT }), {
     tokenType: 'access',
     claims: { auth_time: authTime, acr: 'mfa', amr: AMR },
   });
   const later = await fake.sign({ auth_time: authTime, acr: 'phr', amr: ['pop', 'user', 'mfa'] });
-  t.match(await verifier.verify(later, MFA), { claims: { acr: 'phr' } }, 'a later release’s factor');
+  t.match(await verifier.verify(later, MFA), { claims: { acr: 'phr' } }, 'a passkey proves it too');
+  t.match(await verifier.verify(later, { acr: 'phr' }), { claims: { acr: 'phr' } });
+  await t.rejects(verifier.verify(proven, { acr: 'phr' }), {
+    ...refused,
+    reason: 'acr',
+    expected: 'acr_values="phr"',
+  });
   const other = await fake.sign({ auth_time: authTime, acr: 'other' });
   await t.rejects(verifier.verify(other, MFA), { code: 'insufficient_user_authentication', reason: 'acr' });
   t.match(await verifier.verify(plain, RECENT), { claims: { auth_time: authTime } });
   t.match(await verifier.verify(plain, { acr: undefined, maxAge: undefined }), { userId: 7 });
-  const refused = { name: 'VerifierError', code: 'insufficient_user_authentication' };
   await t.rejects(verifier.verify(plain, MFA), { ...refused, reason: 'acr', expected: 'acr_values="mfa"' });
 
   moved.by = 303_000;

@@ -200,6 +200,14 @@ test('a login is too long ago by the same rule as an expiry, and only by a clock
   const insufficient = { code: 'insufficient_user_authentication' };
   const tooOld = { ...insufficient, reason: 'max_age', demand };
   requireProof({ acr: 'mfa', authTime: null }, { acr: 'mfa', maxAge: null }, clock);
+  requireProof({ acr: 'phr', authTime: null }, { acr: 'mfa', maxAge: null }, clock);
+  requireProof({ acr: 'phr', authTime: null }, { acr: 'phr', maxAge: null }, clock);
+  t.throws(
+    () => {
+      requireProof(opened, { acr: 'phr', maxAge: null }, clock);
+    },
+    { ...insufficient, reason: 'acr' },
+  );
   clock.pass(304_999);
   requireProof(opened, demand, clock);
   clock.pass(1);

@@ -124,6 +124,18 @@ test('issued claims can be read back', (t) => {
   const proven = pairClaims({ ...key, acr: 'mfa' }, createdAt, lifetimes, aUser());
   t.match(readClaims({ ...proven.access }, 'access'), { acr: 'mfa', authTime });
   t.match(readClaims({ ...proven.refresh }, 'refresh'), { acr: 'mfa', authTime: null });
+  const phr = pairClaims({ ...key, acr: 'phr' }, createdAt, lifetimes, aUser());
+  t.match(phr.access, { acr: 'phr', amr: ['pop', 'user', 'mfa'] });
+  t.match(readClaims({ ...phr.access }, 'access'), { acr: 'phr', authTime });
+  t.match(readClaims({ ...phr.refresh }, 'refresh'), { acr: 'phr', authTime: null });
+  for (const amr of [
+    ['pop', 'mfa'],
+    ['pop', 'user', 'pwd', 'mfa'],
+    ['user', 'pop', 'mfa'],
+    ['hwk', 'mfa'],
+  ])
+    t.match(readClaims({ ...phr.refresh, amr }, 'refresh'), { acr: 'mfa' }, 'of a later release');
+  t.match(readClaims({ ...phr.access, acr: 'phrh' }, 'access'), { acr: 'mfa' });
   const longLived = longLivedClaims(7, 12, createdAt, null);
   t.strictSame(readClaims({ ...longLived }, 'llt'), {
     userId: 7,

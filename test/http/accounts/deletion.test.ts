@@ -115,6 +115,7 @@ onAStoreWithEachLasting('deleting an account', async (t, env, { kind, createLong
           email_key: null,
           enabled_at: null,
           factor_since: null,
+          passkey_handle: null,
           pending_email: null,
           pending_key: null,
           locale: null,

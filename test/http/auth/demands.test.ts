@@ -1,3 +1,4 @@
+import type { Acr } from '../../../src/domain/principal.ts';
 import { buildTestApp, type TestApp } from '../../support/app.ts';
 import { audienceClients, exchanged } from '../../support/audiences.ts';
 import {
@@ -24,13 +25,15 @@ const OF_ORDERS = [
   '/api/auth/audiences/orders/verify/',
   '/api/auth/audiences/orders/scopes/a/verify',
 ];
-/** One of each kind of demand, and all that pass it: `proven` was opened with a factor an hour ago, `fresh` without one now. */
+/** One of each kind of demand, and all that pass it: `proven` and `phr` were opened with a factor and with a passkey an hour
+ * ago, `fresh` without one now. */
 const DEMANDS: Record<string, { passing: string[]; challenge: string }> = {
-  'demand_acr=mfa': { passing: ['proven'], challenge: 'acr_values="mfa"' },
+  'demand_acr=phr': { passing: ['phr'], challenge: 'acr_values="phr"' },
+  'demand_acr=mfa': { passing: ['proven', 'phr'], challenge: 'acr_values="mfa"' },
   'demand_max_age=300': { passing: ['fresh'], challenge: 'max_age="300"' },
-  'demand_max_age=7200': { passing: ['proven', 'fresh'], challenge: 'max_age="7200"' },
+  'demand_max_age=7200': { passing: ['proven', 'phr', 'fresh'], challenge: 'max_age="7200"' },
   'demand_acr=mfa&demand_max_age=7200': {
-    passing: ['proven'],
+    passing: ['proven', 'phr'],
     challenge: 'acr_values="mfa", max_age="7200"',
   },
   'demand_acr=mfa&demand_max_age=300': { passing: [], challenge: 'acr_values="mfa", max_age="300"' },
@@ -38,10 +41,10 @@ const DEMANDS: Record<string, { passing: string[]; challenge: string }> = {
 
 const withQuery = (path: string, query: string) => `${path}${path.includes('?') ? '&' : '?'}${query}`;
 
-/** An access token of a session that was opened with a second factor an hour ago. */
-async function aProvenToken(target: TestApp): Promise<string> {
+/** An access token of a session that was opened an hour ago. */
+async function aProvenToken(target: TestApp, acr: Acr = 'mfa'): Promise<string> {
   const latest = (Date.now() - 60_000) * 1000;
-  const session = await aStoredSession(target, { latest, first: latest }, { acr: 'mfa' });
+  const session = await aStoredSession(target, { latest, first: latest }, { acr });
   return session.mint('access', latest);
 }
 
@@ -57,10 +60,12 @@ onAStore('verify demands more of the login', async (t, env) => {
   const shop = await aRegisteredService(target.databaseUrl, 'shop', ['call:orders']);
   const { access_token: fresh } = await signUp(target);
   const proven = await aProvenToken(target);
+  const phr = await aProvenToken(target, 'phr');
   const ask = (path: string, token: string | undefined, headers: Record<string, string> = {}) =>
     call(target, `GET ${path}`, { token, headers });
   const own: Record<string, string> = {
     proven,
+    phr,
     fresh,
     'a token of 1.0.0': asSignedBefore(target, fresh),
     'a long-lived token': (await createLongLived(target, proven)).longlived_token,
@@ -68,6 +73,7 @@ onAStore('verify demands more of the login', async (t, env) => {
   };
   const ofOrders: Record<string, string> = {
     proven: await exchanged(target, proven),
+    phr: await exchanged(target, phr),
     fresh: await exchanged(target, fresh),
     'exchanged for a token of 1.0.0': await exchanged(target, own['a token of 1.0.0'] ?? ''),
     'a limited token': (await createLimited(target, proven, ['a'], { audience: 'orders' })).token,
@@ -103,7 +109,7 @@ onAStore('verify demands more of the login', async (t, env) => {
 
   await t.test('and refuses every token where it does not understand the demand', async (t) => {
     const odd =
-      'demand_acr=other demand_acr= demand_acr demand_acr=MFA demand_acr=mfa%20 ' +
+      'demand_acr=other demand_acr=phrh demand_acr=PHR demand_acr=phr%20mfa demand_acr= demand_acr demand_acr=MFA demand_acr=mfa%20 ' +
       'demand_acr=mfa&demand_acr=mfa demand_acr=mfa&demand%5Facr=other demand_max_age=-1 demand_max_age=0 ' +
       'demand_max_age=1e3 demand_max_age=07200 demand_max_age=7200.0 demand_max_age=%2B7200 demand_max_age= ' +
       'demand_max_age=99999999999 demand_max_age=7200&demand_max_age=7200 demand_maxage=7200 ' +

@@ -82,7 +82,7 @@ onEachStore('what a token says of its login', async (t, env) => {
   });
 
   await t.test('is a second factor too, if a later release has signed it', async (t) => {
-    const later = { acr: 'phr', amr: ['pop', 'user', 'mfa'] };
+    const later = { acr: 'phrh', amr: ['hwk', 'user', 'mfa'] };
     const opened = (Date.now() - 60_000) * 1000;
     const kept = await aStoredSession(target, { latest: opened, first: opened }, { acr: 'mfa' });
     const access = asSignedLater(target, kept.mint('access', opened), later);

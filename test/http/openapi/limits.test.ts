@@ -158,7 +158,8 @@ function idsIn({ paths, components }: Document): [where: string, schema: JsonSch
     ),
     ...Object.entries(components.schemas).flatMap(([title, { properties = {} }]) =>
       Object.entries(properties as Record<string, JsonSchema>)
-        .filter(([name]) => isId(name))
+        // That of a passkey is bytes, which its authenticator chooses.
+        .filter(([name]) => isId(name) && !('rawId' in (properties as object)))
         .map(([name, schema]): [string, JsonSchema] => [`${title}/${name}`, notNull(schema)]),
     ),
   ];
