@@ -19,7 +19,9 @@ COPY packages packages
 COPY src src
 # The build context has no repository.
 ARG REVISION=unknown
-RUN node scripts/build.mjs --service --packages && find dist packages/*/dist \( -name '*.map' -o -name '*.d.ts' \) -delete
+# The agent loads ES modules.
+RUN node scripts/build.mjs --service --packages && rm -r packages/*/dist/cjs \
+  && find dist packages/*/dist \( -name '*.map' -o -name '*.d.ts' \) -delete
 
 # Without peers as well: they are Prisma's CLI and TypeScript, which only a build needs. Without what our own packages
 # need: the image has only the agent. Then without types, source maps, and every query compiler of Prisma's but ours:

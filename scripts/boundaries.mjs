@@ -100,9 +100,15 @@ export const LAYERS = [
     // framework either, because a service has only one of them. Web globals only: it also
     // runs outside Node.
     name: 'verifier',
-    files: '^packages/verifier/src/',
+    files: '^packages/verifier/src/(?!testing/)',
     may: [packages('jose')],
     mayAsType: [builtins('http')],
+  },
+  {
+    // What services test themselves with, in Node. The verifier imports none of it, so no service ships it.
+    name: 'verifier-testing',
+    files: '^packages/verifier/src/testing/',
+    may: ['^packages/verifier/src/', NODE, packages('jose')],
   },
   {
     // A process of its own beside another service, which installs only the verifier with it.
@@ -139,12 +145,14 @@ export const LAYERS = [
     may: [
       packages('zod'),
       NODE,
-      '^src/domain/(audience|identifiers)\\.ts$',
-      '^src/infra/crypto/(factor-keys|key-files|keys|scrypt-hasher)\\.ts$',
+      '^src/domain/(audience|errors|identifiers|rights|roles)\\.ts$',
+      // A seed follows the rules of accounts and services.
+      '^src/domain/(services/(registered-service|secret)|users/(account-fields|create-account|new-names|taken))\\.ts$',
+      '^src/infra/crypto/(common-passwords|factor-keys|key-files|keys|scrypt-hasher)\\.ts$',
       '^src/infra/(postgres/connection|redis/connection/redis-url|tls/certificates)\\.ts$',
       '^src/runtime/memory\\.ts$',
     ],
-    mayAsType: [TELEMETRY],
+    mayAsType: [TELEMETRY, DOMAIN],
   },
 
   {
@@ -192,7 +200,7 @@ export const LAYERS = [
       '^src/config/',
       '^src/domain/(access-tokens/|standing\\.ts$)',
       '^src/infra/crypto/(factor-keys|generated-keys|key-files|keys)\\.ts$',
-      '^src/infra/installation/(binding|facts|marks|record|redis-marks)\\.ts$',
+      '^src/infra/installation/(binding|facts|marks|record|redis-marks|seed-mark)\\.ts$',
       '^src/infra/issuers/(fetch-jwks|jwks)\\.ts$',
       '^src/infra/postgres/(cause|client|factor-keys|passkey-store|service-store|inspect|key-records|key-registry|last-purge|migration-error|schema-version|settings-error)\\.ts$',
       '^src/infra/redis/(connection/(connections|errors|open-redis)|inspect)\\.ts$',
@@ -240,6 +248,18 @@ const CLOCKS = [
   },
 ];
 
+/**
+ * Who reads variables of the environment as they are. Everybody else gets them from these files, without the white space
+ * and the byte order mark around them: with a newline behind it, NODE_ENV would not be that of production.
+ */
+const ENVIRONMENT = {
+  readers: /^src\/config\/environment\.ts$|^packages\/\w+\/src\/environment\.ts$/,
+  /** They hand it on. */
+  programs: /^packages\/\w+\/src\/main\.ts$/,
+  whole: /\bprocess\.env\b/g,
+  variable: /\benv\??[.[]|\} = env\b|\bprocess\.env\??[.[]/g,
+};
+
 /** A file in src/ with one importer and at most this many lines belongs into that importer. */
 const SPLINTER = 60;
 
@@ -283,6 +303,7 @@ export function check(sources, exists = (path) => existsSync(join(root, path))) 
     .filter(({ from, to }) => from !== to);
   problems.push(...circles('no-circular-folders', folders), ...splinters(sources, graph));
   problems.push(...[...sources].flatMap(([path, text]) => clocksOf(path, text)));
+  problems.push(...[...sources].flatMap(([path, text]) => variablesOf(path, text)));
   problems.push(...notChecked([...sources.keys()], edges.length));
   return { imports: edges.length, problems };
 }
@@ -295,6 +316,15 @@ function clocksOf(path, text) {
   return CLOCKS.filter(({ files }) => files.test(path)).flatMap(({ refused }) =>
     (withoutComments(text).match(refused) ?? []).map((clock) => `clock: ${path} reads ${clock}`),
   );
+}
+
+function variablesOf(path, text) {
+  const { readers, programs, whole, variable } = ENVIRONMENT;
+  if (readers.test(path)) return [];
+  const refused = programs.test(path) ? [variable] : [whole, variable];
+  return refused
+    .flatMap((pattern) => withoutComments(text).match(pattern) ?? [])
+    .map((read) => `environment: ${path} reads ${read}`);
 }
 
 function importsOf(from, text) {

@@ -63,9 +63,62 @@ async function buildPackages() {
     inputs.push(...['src', 'package.json', 'tsconfig.json'].map((name) => join(folder, name)));
     await step(folder, inputs, `${folder}/dist/main.js`, () => {
       rmSync(join(root, folder, 'dist'), { recursive: true, force: true });
-      return run('tsc', ['-p', folder]);
+      return run('tsc', ['-p', folder]).then(() => buildCommonJs(folder));
     });
   }
+}
+
+/**
+ * What tools get that cannot load ES modules, such as Jest (docs/adr/0012): every entry of `exports` that has `require`,
+ * made from the compiled ES modules. Dependencies are bundled, because `require` cannot load theirs either. What several
+ * entries import is in chunks that they share: with a copy in each, an error of one would be no instance of the other's
+ * class.
+ */
+async function buildCommonJs(folder) {
+  const path = join(root, folder);
+  const { exports } = JSON.parse(readFileSync(join(path, 'package.json'), 'utf8'));
+  const entries = Object.values(exports).filter((entry) => 'require' in Object(entry));
+  if (entries.length === 0) return;
+  if (!existsSync(join(root, 'node_modules/esbuild'))) failWithout('esbuild');
+  const { build, transform } = await import('esbuild');
+  const { outputFiles, metafile } = await build({
+    absWorkingDir: path,
+    entryPoints: entries.map((entry) => ({
+      in: entry.default.default,
+      out: entry.require.default.replace(/^\.\/|\.js$/g, ''),
+    })),
+    outdir: path,
+    chunkNames: 'dist/cjs/[name]-[hash]',
+    bundle: true,
+    // esbuild makes chunks of ES modules only.
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    metafile: true,
+    write: false,
+  });
+  // tsc's declarations say the same for both kinds of module, and are read as those of the nearest package.json.
+  for (const name of readdirSync(join(path, 'dist'), { recursive: true }))
+    if (name.endsWith('.d.ts')) cpSync(join(path, 'dist', name), join(path, 'dist/cjs', name));
+  writeFileSync(join(path, 'dist/cjs/package.json'), '{ "type": "commonjs" }\n');
+  for (const file of outputFiles) {
+    const options = { format: 'cjs', platform: 'node', logOverride: { 'empty-import-meta': 'error' } };
+    const { code } = await transform(file.text, options);
+    writeFileSync(file.path, code);
+  }
+  writeLicences(join(path, 'dist/cjs/LICENSES.md'), path, Object.keys(metafile.inputs));
+}
+
+/** The licences of the packages whose files are bundled. */
+function writeLicences(file, from, inputs) {
+  const folders = inputs.map((input) => /^.*node_modules\/(@[^/]+\/)?[^/]+(?=\/)/.exec(input)?.[0]);
+  const texts = [...new Set(folders.filter(Boolean))].sort().map((folder) => {
+    const { name, version } = JSON.parse(readFileSync(join(from, folder, 'package.json'), 'utf8'));
+    const licence = readdirSync(join(from, folder)).find((each) => /^licen[cs]e/i.test(each));
+    if (!licence) throw new Error(`${name} has no licence that could be copied`);
+    return `## ${name} ${version}\n\n${readFileSync(join(from, folder, licence), 'utf8').trim()}\n`;
+  });
+  if (texts.length > 0) writeFileSync(file, `# Packages in this build\n\n${texts.join('\n')}`);
 }
 
 async function buildAll() {
@@ -130,13 +183,8 @@ function digestOf(inputs) {
 }
 
 async function run(tool, args, env = {}) {
-  if (!isInstalled(tool)) {
-    // Optional peers of @prisma/client, so they come without development dependencies too.
-    process.stderr.write(
-      `${tool} is not installed, and building needs it: run npm ci without --omit=optional\n`,
-    );
-    process.exit(1);
-  }
+  // Optional peers of @prisma/client, so they come without development dependencies too.
+  if (!isInstalled(tool)) failWithout(tool, ' without --omit=optional');
   const child = spawn(process.execPath, [bin(tool), ...args], {
     cwd: root,
     env: { ...process.env, ...env },
@@ -150,6 +198,11 @@ async function run(tool, args, env = {}) {
   endProgress();
   if (status === 0) return;
   process.stderr.write(`${tool} failed:\n${output}`);
+  process.exit(1);
+}
+
+function failWithout(tool, options = '') {
+  process.stderr.write(`${tool} is not installed, and building needs it: run npm ci${options}\n`);
   process.exit(1);
 }
 

@@ -1,4 +1,5 @@
-// `npm run check`: types, lint, format, boundaries and planted mistakes of all but the laboratory, at the same time.
+// `npm run check`: types, lint, format, boundaries, the client's operations and planted mistakes of all but the
+// laboratory, at the same time.
 // Prints the output of each that failed. With `--lab` (`npm run check -w lab`), types, lint and format of the laboratory
 // alone.
 import { spawn } from 'node:child_process';
@@ -26,6 +27,7 @@ const passed = await Promise.all([
     ? []
     : [
         check('boundaries', 'scripts/boundaries.mjs'),
+        check('operations of the client', 'scripts/client-operations.mjs'),
         check('planted mistakes', 'scripts/mutations.mjs', '--check'),
       ]),
 ]);

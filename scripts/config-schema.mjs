@@ -11,9 +11,11 @@ const ISSUER = { type: 'string', pattern: '^(https?://[^/?#\\s][^?#\\s]*)?$' };
 
 const SCALAR = { $ref: '#/definitions/scalar' };
 
-/** @param fields of src/config/fields.ts */
+/** Without those that production refuses, which the chart sets. @param fields of src/config/fields.ts */
 function ownFields(fields) {
-  return Object.entries(fields).filter(([name]) => !NOT_OF_CONFIG.test(name));
+  return Object.entries(fields).filter(
+    ([name, { refusedInProduction }]) => !NOT_OF_CONFIG.test(name) && !refusedInProduction,
+  );
 }
 
 /** JSON Schema compares numbers only, so a template compares those that are written as texts. */

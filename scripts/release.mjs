@@ -58,7 +58,7 @@ step('installing the dependencies, and the tools of scripts/release');
 run('npm', ['ci', '--silent', '--no-audit', '--no-fund']);
 run('npm', ['ci', '--silent', '--omit=optional', '--prefix', 'scripts/release']);
 step('compiling the packages');
-for (const each of packages) run('node_modules/.bin/tsc', ['-p', each]);
+run('node', ['scripts/build.mjs', '--packages']);
 if (!flags.unchecked) {
   step('npm run check');
   run('npm', ['run', 'check']);
@@ -129,7 +129,9 @@ function pack(folder) {
   run('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', out, copy]);
   const packed = join(out, `${manifest.name.slice(1).replace('/', '-')}-${version}.tgz`);
   run(tool('publint'), ['--strict', packed]);
-  run(tool('attw'), [packed, '--profile', 'esm-only', '--format', 'ascii']);
+  // The others are programs, which nobody can `require`.
+  const profile = manifest.exports['.'] ? 'node16' : 'esm-only';
+  run(tool('attw'), [packed, '--profile', profile, '--format', 'ascii']);
   const bom = sbomOf(['--workspace', manifest.name, '--no-include-workspace-root']);
   const own = bom.components.findIndex((component) => component.purl.startsWith(purlOf(manifest)));
   [bom.metadata.component] = bom.components.splice(own, 1);

@@ -20,6 +20,7 @@ import { secondFactorRoute } from './http/auth/second-factor.ts';
 import { revokeRoute } from './http/auth/revoke.ts';
 import { signUpRoute } from './http/auth/sign-up.ts';
 import { tokenRoute } from './http/auth/token.ts';
+import { usesRoute } from './http/auth/uses.ts';
 import { verifyRoute } from './http/auth/verify.ts';
 import { makeNetworkOf } from './http/caller/network.ts';
 import {
@@ -168,7 +169,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(requestContext, { clock, isDraining: options.isDraining, observe, endRequest });
   if (options.tracer) await app.register(tracing, { tracer: options.tracer });
   await app.register(jsonBody);
-  await app.register(methodNotAllowed);
+  await app.register(methodNotAllowed, { clock });
   await app.register(rateLimit, { ...options.rateLimit, config, hashes: callerHashes });
   await app.register(loadShedding, { ...options.loadShedding, observe });
   await app.register(budgets);
@@ -217,6 +218,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(tokenRoute, deps);
   await app.register(introspectRoute, deps);
   await app.register(revokeRoute, deps);
+  await app.register(usesRoute, deps);
   await app.register(profileRoute, deps);
   await app.register(passwordRoute, deps);
   await app.register(emailRoute, deps);

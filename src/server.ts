@@ -46,6 +46,7 @@ async function serve(config: Config): Promise<void> {
   const composition = await compose(config, database.url, logger, output, tracing?.tracer);
   const app = await buildApp(composition.app);
   const { readiness } = composition.ops;
+  const { fillWithSeed, forbidden } = composition;
   let isListening = false;
   const ops = await buildOpsApp({
     ...composition.ops,
@@ -63,22 +64,29 @@ async function serve(config: Config): Promise<void> {
       throw new StartError(whyNoPort(setting, config[setting], host, error));
     }
   };
+  const prepare = async () => {
+    // A proxy that does not ask for readiness sends requests once the port is open. During an outage, clients get 503.
+    if (!fillWithSeed) return readyWithin(READY_WAIT, composition);
+    // Until it may write, however long that takes: a test would find none of its users.
+    composition.start();
+    await readyWithin(Infinity, composition);
+    return fillWithSeed();
+  };
+  let received: NodeJS.Signals;
   try {
     await listen(ops, 'OPS_PORT', config.OPS_HOST);
-    // A proxy that does not ask for readiness sends requests once the port is open. During an outage, clients get 503.
-    await Promise.race([signal, readyWithin(READY_WAIT, composition)]);
+    await Promise.race([signal, forbidden, prepare()]);
     await listen(app, 'PORT', config.HOST);
+    isListening = true;
+    if (!fillWithSeed) composition.start();
+    announce(config, app, ops, composition.ops.build, logger);
+    received = await Promise.race([signal, forbidden]);
   } catch (error) {
     // Before the database: PostgreSQL logs a FATAL for each connection that it has to cut.
     await Promise.race([composition.close().catch(() => undefined), pause(CLOSE_GRACE)]);
     await database.stop();
     throw error;
   }
-  isListening = true;
-  composition.start();
-  announce(config, app, ops, composition.ops.build, logger);
-
-  const received = await signal;
   logger.info('stopping: draining first');
   composition.drain();
   const deadline = performance.now() + config.SHUTDOWN_TIMEOUT * 1000;

@@ -43,6 +43,22 @@ test('refuses a clock of their own in the domain and in stores', (t) => {
   t.end();
 });
 
+test('refuses whoever reads variables of the environment as they are', (t) => {
+  const sources = readSources();
+  const add = (file: string, line: string) => sources.set(file, `${sources.get(file) ?? ''}\n${line}\n`);
+  add('src/cli/database.ts', "void (env.NODE_ENV === 'production');");
+  add('src/cli/migrate.ts', 'const { NODE_ENV } = env;');
+  add('src/server.ts', 'void process.env;');
+  add('packages/agent/src/main.ts', 'void process.env[name];');
+  t.strictSame(check(sources).problems.sort(), [
+    'environment: packages/agent/src/main.ts reads process.env[',
+    'environment: src/cli/database.ts reads env.',
+    'environment: src/cli/migrate.ts reads } = env',
+    'environment: src/server.ts reads process.env',
+  ]);
+  t.end();
+});
+
 test('refuses a small file with one importer, and accepts it with two', (t) => {
   const importing = (...importers: string[]) => {
     const sources = readSources();

@@ -4,7 +4,7 @@ import { logInWithPasskey, offerPasskey } from '/client/passkey.js';
 import { makeAddress } from '/address.js';
 import { makeFactors } from '/factors.js';
 
-const client = createClient({ storage: localStorage });
+const client = createClient({ storage: () => localStorage });
 const byId = (id) => document.getElementById(id);
 const [message, tokens, created, again, second] = ['message', 'tokens', 'created', 'again', 'second'].map(
   byId,

@@ -105,7 +105,7 @@ async function refreshAll(
     writer: makeStateWriter(prisma),
     tokenStates: { revokeAll: () => Promise.resolve() },
     revocations: { settle: () => Promise.resolve() },
-    clock: { monotonic: () => performance.now() },
+    clock: { now: Date.now, monotonic: () => performance.now(), isTrusted: () => true },
   });
   const entries = shuffled([...states]);
   for (let at = 0; at < entries.length; at += queued) {

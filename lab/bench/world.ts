@@ -146,6 +146,8 @@ async function withApp<Result>(env: Environment, use: (app: Target) => Promise<R
     ...env,
     SCRYPT_LOG_N: '4',
     RATE_LIMIT_SIGNUP: '0',
+    RATE_LIMIT_LLT: '0',
+    RATE_LIMIT_LLT_NETWORK: '0',
     HASH_QUEUE: '10000',
     SHED_LAG: '0',
   });

@@ -1,3 +1,4 @@
+import { makeMemoryRenewalLeases } from '../../src/infra/memory/renewal-leases.ts';
 import { makeRenewChanges } from '../../src/domain/tokens/renew-changes.ts';
 import { makeRevocations } from '../../src/domain/tokens/revocations.ts';
 import { makeChangedUsers } from '../../src/infra/postgres/changed-users.ts';
@@ -69,6 +70,7 @@ export async function measureReplay(world: World, setUp: SetUp): Promise<ReplayF
       users: makeChangedUsers(postgres),
       tokenStates,
       feed: { publishChanges: none },
+      leases: makeMemoryRenewalLeases(),
       clock: systemClock,
     });
     return [

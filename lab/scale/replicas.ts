@@ -43,8 +43,8 @@ export interface Replicas {
 interface RunOptions {
   /** Is subtracted; by default, idle work counts. */
   idle?: Idle;
-  /** A proxy that gets all connections, and shares the requests among the replicas. */
-  through?: string;
+  /** What gets all connections: a proxy that shares the requests among the replicas, or one of these. */
+  through?: string | undefined;
   /** Seconds after the last answer that belong to the requests too. */
   afterwards?: number;
 }

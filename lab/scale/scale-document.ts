@@ -7,6 +7,7 @@ import type { MixedFigure } from './mixed.ts';
 import type { ProxiedFigure } from './proxied.ts';
 import type { ReadersFigure } from './readers.ts';
 import type { ReplayFigure } from './replay.ts';
+import type { UsesFigure } from './uses.ts';
 
 export const PARTS = [
   'replicas',
@@ -17,6 +18,7 @@ export const PARTS = [
   'tokens',
   'changes',
   'readers',
+  'uses',
   'replay',
   'proxied',
   'large',
@@ -54,6 +56,7 @@ export interface ScaleDocument {
   tokens?: Measured<UserFigure>;
   changes?: Measured<ChangeFigure>;
   readers?: Measured<ReadersFigure>;
+  uses?: Measured<UsesFigure>;
   replay?: Measured<ReplayFigure>;
   proxied?: Measured<ProxiedFigure>;
   large?: Measured<LargeFigure>;

@@ -1,10 +1,10 @@
 /**
- * `npm run scale`: how costs grow with replicas, connections, sessions, users, the tokens of one user, what changes, and
- * the readers of the feed. The last part checks the cost model of src/domain/sizing against mixes that it was not fitted
+ * `npm run scale`: how costs grow with replicas, connections, sessions, users, the tokens of one user, what changes, the
+ * readers of the feed, and the uses that verifiers report. The last part checks the cost model of src/domain/sizing against mixes that it was not fitted
  * to.
  *
- * Arguments: the parts to run, all by default: replicas connections sessions new cold tokens changes readers replay proxied
- * large mixed.
+ * Arguments: the parts to run, all by default: replicas connections sessions new cold tokens changes readers uses replay
+ * proxied large mixed.
  *
  * --json    one line of JSON
  * --save    writes these parts to docs/scaling.json, and the tables of docs/performance.md
@@ -35,6 +35,7 @@ import {
 import { amount, list } from './settings.ts';
 import { openStoreMeter } from './stores.ts';
 import { figuresOf, scaleText } from './tables.ts';
+import { measureUses } from './uses.ts';
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
@@ -160,6 +161,15 @@ async function measureAll(bench: Bench, load: number): Promise<ScaleDocument> {
     figures: await measureReaders(bench, lists('SCALE_READERS')),
     machine: machine(),
   }));
+  await note('uses', async () => {
+    const setUp = {
+      tokens: amount('SCALE_USED', flags.smoke),
+      verifiers: amount('SCALE_VERIFIERS', flags.smoke),
+      minutes: amount('SCALE_MINUTES', flags.smoke),
+      minute: amount('SCALE_MINUTE', flags.smoke),
+    };
+    return { figures: await measureUses(bench, setUp), machine: machine() };
+  });
   await note('replay', async () => {
     const setUp = {
       ends: amount('SCALE_REPLAY_ENDS', flags.smoke),

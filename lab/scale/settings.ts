@@ -21,6 +21,11 @@ const AMOUNTS = {
   SCALE_REPLAY_ENDS: [900_000, 1000],
   SCALE_REPLAY_USERS: [100_000, 500],
   SCALE_REPLAY_ROUNDS: [3, 1],
+  /** Long-lived tokens, each of which every verifier takes in each minute; and milliseconds of such a minute. */
+  SCALE_USED: [10_000, 20],
+  SCALE_VERIFIERS: [10, 2],
+  SCALE_MINUTES: [5, 1],
+  SCALE_MINUTE: [60_000, 1000],
   /** Users in PostgreSQL, with a session and a device each, and sessions that Redis holds too. */
   SCALE_LARGE: [5_000_000, 1000],
   SCALE_LARGE_HELD: [200_000, 200],

@@ -11,6 +11,8 @@ export interface StoreUse {
   postgres: Map<number, number>;
   /** Rows that were inserted, updated or deleted. */
   rows: number;
+  /** Bytes of PostgreSQL's write-ahead log, of all its databases. */
+  walBytes: number;
 }
 
 export interface StoreMeter {
@@ -32,13 +34,15 @@ export async function openStoreMeter({ env }: World): Promise<StoreMeter> {
       const { rows } = await database.query<{ pid: number }>(
         'SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
       );
-      const { rows: counts } = await database.query<{ rows: string }>(
-        `SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0) AS rows FROM pg_stat_user_tables`,
+      const { rows: counts } = await database.query<{ rows: string; wal: string }>(
+        `SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0) AS rows,
+           pg_current_wal_insert_lsn() - '0/0' AS wal FROM pg_stat_user_tables`,
       );
       return {
         redis: (await field('cpu', 'used_cpu_user')) + (await field('cpu', 'used_cpu_sys')),
         postgres: new Map(rows.map(({ pid }) => [pid, cpuSecondsOf(pid)])),
         rows: Number(counts[0]?.rows),
+        walBytes: Number(counts[0]?.wal),
       };
     },
     async bytes() {

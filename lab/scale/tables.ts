@@ -23,6 +23,7 @@ import type { ProxiedFigure } from './proxied.ts';
 import { plannedText } from './planned.ts';
 import { OPERATIONS } from './workloads.ts';
 import { PARTS, type Part, type ScaleDocument } from './scale-document.ts';
+import type { UsesFigure } from './uses.ts';
 
 /**
  * For docs/performance.md: the parts that were measured on a quiet machine; null if none was.
@@ -51,8 +52,20 @@ function partText(part: Part, document: ScaleDocument, costs: Costs): string | n
 
 /** The tables of each measured part. */
 function tablesOf(document: ScaleDocument, costs: Costs): Partial<Record<Part, Table[]>> {
-  const { replicas, connections, sessions, cold, tokens, changes, readers, replay, proxied, large, mixed } =
-    document;
+  const {
+    replicas,
+    connections,
+    sessions,
+    cold,
+    tokens,
+    changes,
+    readers,
+    uses,
+    replay,
+    proxied,
+    large,
+    mixed,
+  } = document;
   const held = sessions?.figures.flatMap(({ figures }) => figures) ?? [];
   return {
     ...(replicas && {
@@ -65,6 +78,7 @@ function tablesOf(document: ScaleDocument, costs: Costs): Partial<Record<Part, T
     ...(tokens && { tokens: [tokensTable(tokens.figures)] }),
     ...(changes && { changes: [changesTable(changes.figures)] }),
     ...(readers && { readers: [readersTable(readers.figures)] }),
+    ...(uses && { uses: [usesTable(uses.figures)] }),
     ...(replay && { replay: [replayTable(replay.figures)] }),
     ...(proxied && { proxied: [proxiedTable(proxied.figures)] }),
     ...(large && { large: [largeTable(large.figures, document), carriedTable(large.figures, costs)] }),
@@ -187,6 +201,34 @@ function readersTable(figures: readonly ReadersFigure[]): Table {
     head: ['readers', 'CPU µs a second, each', 'with 6 events a second'],
     rows: figures.map(({ readers, quiet, busy }) => [readers, quiet, busy]),
   };
+}
+
+function usesTable(figures: readonly UsesFigure[]): Table {
+  return {
+    title: 'Reported uses, in a minute',
+    head: [
+      'tokens in use',
+      'verifiers',
+      'reports',
+      'rows written',
+      'kB of WAL',
+      'PostgreSQL CPU ms',
+      'replica CPU ms',
+    ],
+    rows: figures.map(({ tokens, verifiers, reports, rows, walBytes, postgresMillis, replicaMillis }) => [
+      tokens,
+      verifiers,
+      reports,
+      rows,
+      thousands(walBytes),
+      postgresMillis,
+      replicaMillis,
+    ]),
+  };
+}
+
+function thousands({ median, low, high }: Sample): Sample {
+  return { median: median / 1000, low: low / 1000, high: high / 1000 };
 }
 
 function replayTable(figures: readonly ReplayFigure[]): Table {

@@ -1,5 +1,6 @@
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import { hashMemoryOf, loadSettings, readVariable, type Config, type Environment } from '../config/config.ts';
+import { hashMemoryOf, loadSettings, type Config } from '../config/config.ts';
+import { readVariable, type Environment } from '../config/environment.ts';
 import { makeNewNames, type NewNames } from '../domain/users/new-names.ts';
 import type { SecretBox } from '../domain/factors/ports.ts';
 import { makeSecretBox, parseFactorKeys } from '../infra/crypto/factor-keys.ts';

@@ -1,4 +1,5 @@
-import { ConfigError, DATABASE_SETTINGS, loadSettings, type Environment } from '../config/config.ts';
+import { ConfigError, DATABASE_SETTINGS, loadSettings } from '../config/config.ts';
+import { readVariable, type Environment } from '../config/environment.ts';
 import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
 import { migrate } from '../infra/postgres/migrate.ts';
 
@@ -23,7 +24,8 @@ export async function withDatabase<Result>(
   const config = loadSettings(env, ...DATABASE_SETTINGS, 'DATA_DIR');
   const { DATABASE_URL: url, DATABASE_CA: ca, DATABASE_TIMEOUT: timeout } = config;
   if (url !== undefined) return work({ url, ca, timeout });
-  if (env.NODE_ENV === 'production') throw new ConfigError(['DATABASE_URL is required in production']);
+  if (readVariable(env, 'NODE_ENV') === 'production')
+    throw new ConfigError(['DATABASE_URL is required in production']);
   // Imported late: its packages are optional, and the image has none of them.
   const { joinEmbeddedPostgres } = await import('../infra/embedded/postgres.ts');
   const log = { debug: () => undefined, warn: () => undefined };

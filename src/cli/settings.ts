@@ -1,4 +1,5 @@
-import { ConfigError, loadSettings, readVariable, type Environment } from '../config/config.ts';
+import { ConfigError, loadSettings } from '../config/config.ts';
+import { readVariable, type Environment } from '../config/environment.ts';
 import { LATE } from '../domain/access-tokens/key-lifecycle.ts';
 import {
   HARD_FACTS,

@@ -4,6 +4,7 @@ import { makeDurability } from './durability.ts';
 import { makeFeed } from './revocation-feed.ts';
 import { makeMailParts } from './mails.ts';
 import { makeHashing } from './hashing.ts';
+import { makeFillWithSeed } from './seed.ts';
 import { openKeyRing, openSecretBox } from './signing-keys.ts';
 import { openTokenStates, type OpenedTokenStates } from './open-token-states.ts';
 import type { Config } from '../config/config.ts';
@@ -35,9 +36,11 @@ import { ignoreOutage } from '../domain/errors.ts';
 import type { SecretBox } from '../domain/factors/ports.ts';
 import type { VerifyAnswers } from '../domain/passkeys/ports.ts';
 import { type Clock, CLOCK_TOLERANCE } from '../domain/clock.ts';
-import { joinStandings } from '../domain/standing.ts';
+import { describeObjection, joinStandings } from '../domain/standing.ts';
 import { makeAgreement } from '../infra/installation/agreement.ts';
 import { makeInstallationRecord } from '../infra/installation/record.ts';
+import { makeSeedMark } from '../infra/installation/seed-mark.ts';
+import { StartError } from '../runtime/start-error.ts';
 import { withTimeout } from '../runtime/with-timeout.ts';
 import { postgresNow } from '../infra/postgres/inspect.ts';
 import { makeClockWatch } from '../runtime/clock-watch.ts';
@@ -94,10 +97,25 @@ export async function compose(
   const ownClock = makeClock({ config, postgres, tokenStates: opened, tasks, logger });
   const { clock } = ownClock;
   const keyRing = openKeyRing(config, prisma, tasks, logger);
+  const mark = makeSeedMark(prisma);
+  let forbid: (error: StartError) => void = () => undefined;
+  const forbidden = new Promise<never>((_, reject) => {
+    forbid = reject;
+  });
+  // Nobody may wait for it yet.
+  forbidden.catch(() => undefined);
   const agreement = makeAgreement({
     record: makeInstallationRecord(prisma),
     settings: config,
     keys: keyRing,
+    forbidden: config.production
+      ? {
+          mark,
+          end: (objection) => {
+            forbid(new StartError(describeObjection(objection)));
+          },
+        }
+      : null,
     isAlone: config.DATABASE_URL === undefined,
     logger,
   });
@@ -251,6 +269,21 @@ export async function compose(
     start: () => {
       tasks.start();
     },
+    /** Rejects with a StartError if this replica finds out that it may never serve this database. */
+    forbidden,
+    /** Adds the users and services of SEED_FILE, as often as it takes; null without one. @throws StartError */
+    fillWithSeed:
+      config.seed &&
+      makeFillWithSeed({
+        seed: config.seed,
+        mark,
+        createAccount: useCases.createAccount,
+        services: makeServiceStore(prisma),
+        clock,
+        audit,
+        logger,
+        pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
+      }),
     /** What in the database's settings makes it impossible to serve, and what to do; null if nothing is known of it. */
     refusal: () => postgres.refusal()?.message ?? null,
     ops: { readiness, build, metrics: () => metrics.text(), logger },

@@ -56,13 +56,13 @@ export function makeDurability(parts: DurabilityParts) {
     clock,
     boundedQueue,
   });
-  const unpublished = { tokenStates: tokenStates.unpublishedStates, feed: tokenStates.feed, clock };
+  const { unpublishedStates, feed, leases } = tokenStates;
+  const unpublished = { tokenStates: unpublishedStates, feed, leases, clock };
   const changes = makeRenewChanges({ ...unpublished, users: makeChangedUsers(postgres) });
   const revocations = makeRevocations({ ...unpublished, revocations: settled });
   const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms).unref());
   const renewals = makeRenewals({
     ...unpublished,
-    leases: tokenStates.leases,
     self: randomUUID(),
     revocations: settled,
     changes,
@@ -104,7 +104,8 @@ export function makeDurability(parts: DurabilityParts) {
   tasks.every(RENEWAL_INTERVAL, 'tombstone renewal', () => {
     renewals.tick();
   });
-  tasks.every(INTERVAL, 'user renewal', () => changes.renewRecent());
+  tasks.every(INTERVAL, 'user sweep', () => changes.sweep());
+  tasks.every(RENEWAL_INTERVAL, 'user renewal', () => changes.renewHeld(renewals.held()));
   tasks.every(INTERVAL, 'reuse queue', () => endForReuse.retry());
   return {
     writeBehind,

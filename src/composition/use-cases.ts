@@ -185,6 +185,7 @@ export function makeUseCases(parts: Parts) {
       loginMaxAge: config.LLT_LOGIN_MAX_AGE,
     }),
     introspect: makeIntrospect(deps),
+    noteReported: deps.writeBehind.noteReported,
     exchange: makeExchange({ ...deps, ttl: config.EXCHANGED_TOKEN_TTL }),
     listTokens: makeListTokens(deps),
     logOutEverywhere: makeLogOutEverywhere(deps),
@@ -208,6 +209,7 @@ export function makeUseCases(parts: Parts) {
     createAccount: makeCreateAccount({
       ...deps,
       hashThatNothingOpens: () => hashThatNothingOpens(deps.cost),
+      sealTotp: (userId, secret) => deps.secrets.seal(userId, secret),
     }),
     accounts: makeManageAccounts({
       ...deps,

@@ -1,19 +1,28 @@
-import { accessSync, constants, readFileSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
 import { readSigningKeys } from '../infra/crypto/key-files.ts';
 import { parseFactorKeys } from '../infra/crypto/factor-keys.ts';
+import { loadCommonPasswords } from '../infra/crypto/common-passwords.ts';
 import { KeyError, parseRefreshSecrets } from '../infra/crypto/keys.ts';
 import { hashMemory } from '../infra/crypto/scrypt-hasher.ts';
 import { connectionProblem } from '../infra/postgres/connection.ts';
+import { makeNewNames } from '../domain/users/new-names.ts';
 import { availableMemory } from '../runtime/memory.ts';
 import { proxyWarnings } from './networks.ts';
 import { tracingOf, type TracingTarget } from './tracing.ts';
 import { ConfigError } from './config-error.ts';
+import {
+  isMissing,
+  onlyVariables,
+  ownEnvironment,
+  readVariable,
+  threadPoolSize,
+  type Environment,
+} from './environment.ts';
 import { FIELDS, type Values } from './fields.ts';
+import { readSeed, type Seed } from './seed.ts';
 import { isFactorIssuer, isOfDomain, type Description } from './field-kinds.ts';
 
-export { ConfigError };
-
-export type Environment = Readonly<Record<string, string | undefined>>;
+export { ConfigError, type Environment };
 
 /** The whole configuration, checked once at the start. */
 export interface Config extends Values {
@@ -27,6 +36,8 @@ export interface Config extends Values {
   neededMemory: number;
   /** Reads the current REFRESH_TOKEN_SECRET: a mounted file may change while we run. null if it is not set. */
   readRefreshSecrets: (() => string) | null;
+  /** The content of SEED_FILE; null for none. */
+  seed: Seed | null;
   /** How spans are sent; null if tracing is off. */
   tracing: TracingTarget | null;
   /** Log lines about settings that are missing and replaced by an embedded default. */
@@ -66,7 +77,7 @@ export const BASE_MEMORY = 384 * 1024 ** 2;
  * Reads the configuration from the environment.
  * @throws ConfigError with every problem found.
  */
-export function loadConfig(env: Environment = process.env, memoryLimit = availableMemory()): Config {
+export function loadConfig(env: Environment = ownEnvironment(), memoryLimit = availableMemory()): Config {
   const problems: string[] = [];
   const values: Record<string, unknown> = {};
   for (const [name, { schema }] of Object.entries(FIELDS)) {
@@ -87,6 +98,10 @@ export function loadConfig(env: Environment = process.env, memoryLimit = availab
       ([name, { required }]) => required && isMissing(env, name),
     );
     problems.push(...needed.map(([name]) => `${name} is required in production`));
+    const refused = Object.entries<Description>(FIELDS).filter(
+      ([name, { refusedInProduction }]) => refusedInProduction && !isMissing(env, name),
+    );
+    problems.push(...refused.map(([name]) => `${name} must not be set in production`));
     problems.push(...weakHashProblems(config));
     if (config.PASSWORD_MIN_LENGTH < LEAST_PASSWORD)
       problems.push(`PASSWORD_MIN_LENGTH must be at least ${LEAST_PASSWORD} in production`);
@@ -98,11 +113,13 @@ export function loadConfig(env: Environment = process.env, memoryLimit = availab
   problems.push(...keyProblems(config));
   problems.push(...passkeyProblems(config));
   problems.push(...hashMemoryProblems(config, memoryLimit, env));
+  const seed = production ? null : seedOf(config);
+  if (Array.isArray(seed)) problems.push(...seed.map((problem) => `SEED_FILE: ${problem}`));
   const issuer = defaultIssuer(config, env);
   // Otherwise a service that checks users' tokens by itself would take a service token for Latchkey as one of them.
   if (issuer === config.AUDIENCE)
     problems.push('AUDIENCE must not equal ISSUER, which is the audience of service tokens');
-  if (problems.length > 0) throw new ConfigError(problems);
+  if (Array.isArray(seed) || problems.length > 0) throw new ConfigError(problems);
 
   return Object.freeze({
     ...config,
@@ -113,6 +130,7 @@ export function loadConfig(env: Environment = process.env, memoryLimit = availab
     DOCS_ENABLED: config.DOCS_ENABLED ?? !production,
     LIMITED_TOKENS_ENABLED: config.LIMITED_TOKENS_ENABLED ?? config.LLT_ENABLED,
     production,
+    seed,
     tracing: tracingOf(config),
     readRefreshSecrets: isMissing(env, 'REFRESH_TOKEN_SECRET')
       ? null
@@ -140,20 +158,6 @@ function issuerWarnings(issuer: string, { PORT }: Values, env: Environment): str
   return [`ISSUER is not set: tokens name ${issuer}, but the service listens on ${port}; set ISSUER`];
 }
 
-/** A variable, or the content of the file that `NAME_FILE` points to. An empty one counts as missing. */
-export function readVariable(env: Environment, name: string, problems: string[] = []): string | undefined {
-  const value = env[name];
-  const file = env[`${name}_FILE`];
-  if (value && file) problems.push(`${name} and ${name}_FILE are both set`);
-  if (value || !file) return value === '' ? undefined : value;
-  try {
-    return readFileSync(file, 'utf8').trim() || undefined;
-  } catch (error) {
-    problems.push(`${name}_FILE cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`);
-    return undefined;
-  }
-}
-
 /** @throws KeyError that names the file, if it cannot be read. */
 function requireVariable(env: Environment, name: string): string {
   const problems: string[] = [];
@@ -171,18 +175,11 @@ export function loadSettings<Name extends keyof Values>(
   env: Environment,
   ...names: readonly (Name | 'UV_THREADPOOL_SIZE')[]
 ): Pick<Config, Name> {
-  const variables = names.flatMap((name) => [name, `${name}_FILE`]);
-  return loadConfig(Object.fromEntries(variables.map((name) => [name, env[name]])), NO_HASHES);
+  return loadConfig(onlyVariables(env, names), NO_HASHES);
 }
 
 /** They name the database. */
 export const DATABASE_SETTINGS = ['DATABASE_URL', 'DATABASE_CA', 'DATABASE_TIMEOUT'] as const;
-
-/** Also if its file is empty: a secret that is not there yet. One that cannot be read is not missing, but a problem. */
-function isMissing(env: Environment, name: string): boolean {
-  const problems: string[] = [];
-  return readVariable(env, name, problems) === undefined && problems.length === 0;
-}
 
 /** Problems of the DATABASE_ variables in combination. Each was parsed before; an invalid one is undefined. */
 export function databaseProblems({ DATABASE_URL: url, DATABASE_CA: ca }: Partial<Values>): string[] {
@@ -274,6 +271,20 @@ function passkeyProblems({ WEBAUTHN_RP_ID: id, WEBAUTHN_ORIGINS: origins }: Part
     .map((origin) => `WEBAUTHN_ORIGINS: the host of ${origin} is neither WEBAUTHN_RP_ID nor below it`);
 }
 
+/** @returns the problems, if there are any. Each setting was parsed before; an invalid one is undefined. */
+function seedOf(values: Partial<Values>): Seed | string[] | null {
+  const { SEED_FILE: file, RESERVED_USERNAMES: reserved = [], PASSWORD_MIN_LENGTH: least = 1 } = values;
+  if (file === undefined) return null;
+  return readSeed(file, {
+    newNames: makeNewNames(reserved),
+    passwordMinLength: least,
+    isCommonPassword: loadCommonPasswords(),
+    // The embedded database has a generated key.
+    canSeal: values.FACTOR_KEYS !== undefined || values.DATABASE_URL === undefined,
+    ownAudience: values.AUDIENCE ?? '',
+  });
+}
+
 function weakHashProblems({ SCRYPT_LOG_N: logN, SCRYPT_R: r, SCRYPT_P: p }: Values): string[] {
   if (![logN, r, p].every(Number.isInteger)) return [];
   const minP = OWASP_MIN_P[Math.min(logN, 17)] ?? Infinity;
@@ -307,8 +318,7 @@ function hashMemoryProblems(config: Values, memoryLimit: number, env: Environmen
         `= ${mib(needed)}, but the memory limit is ${mib(memoryLimit)}`,
     );
   }
-  // libuv takes one thread for what is no number, also for an empty text.
-  const threads = Number(env.UV_THREADPOOL_SIZE ?? 4);
+  const threads = threadPoolSize(env);
   if (!Number.isInteger(threads)) problems.push('UV_THREADPOOL_SIZE must be a whole number');
   if (concurrency >= threads) {
     problems.push(

@@ -25,6 +25,8 @@ export interface Description {
   bounds?: { min: number; max: number };
   /** The service refuses to start in production without it. */
   required?: boolean;
+  /** The service refuses to start in production with it, so the chart does not offer it. */
+  refusedInProduction?: boolean;
 }
 
 export interface Rate {
@@ -207,17 +209,20 @@ export function readOrigins(value: string, context: z.RefinementCtx): string[] |
   return problems.length > 0 || entries.length === 0 ? null : [...new Set(entries)];
 }
 
-/** Why an entry is not an origin as browsers send it; null if it is one. */
+/** Why an entry is not an origin as browsers and the shells of apps send it; null if it is one. */
 function problemOf(entry: string): string | null {
   if (entry.includes('*')) return 'must name each origin: with * every website could call the API';
   if (entry === 'null') return 'must not hold null: sandboxed pages of every website send it';
   const url = URL.canParse(entry) ? new URL(entry) : null;
-  if (url === null || !['http:', 'https:'].includes(url.protocol))
-    return 'must hold origins such as https://app.example.com, separated by commas';
-  // The entry itself may hold a password.
-  return url.origin === entry
+  if (url?.protocol === 'file:')
+    return 'must not hold file: origins: all pages that are opened as files have the same one';
+  if (url === null || url.host === '')
+    return 'must hold origins such as https://app.example.com or capacitor://localhost, separated by commas';
+  // The entry itself may hold a password. URL knows the origin of the web's own schemes only, and its capitals.
+  const origin = `${url.protocol}//${url.host}`.toLowerCase();
+  return origin === entry
     ? null
-    : `must hold origins as browsers send them, without path or trailing slash: write ${url.origin}`;
+    : `must hold origins as browsers send them, in lower case, without path or trailing slash: write ${origin}`;
 }
 
 /**

@@ -64,7 +64,8 @@ const SERVER_FIELDS = {
     {
       type: 'list of origins',
       defaultText: 'none',
-      meaning: 'websites whose scripts may call the API ([browsers](integrating/browsers-and-apps.md))',
+      meaning:
+        'origins whose scripts may call the API: of websites, and of apps with pages of their own ([browsers](integrating/browsers-and-apps.md))',
     },
   ),
   REQUEST_TIMEOUT: integer(1, 120, 10, 'seconds', 'time for a request to arrive completely'),
@@ -100,6 +101,13 @@ const POSTGRES_FIELDS = {
     'milliseconds',
     'for a statement, and for the wait for a connection or for a turn at an account',
   ),
+  SEED_FILE: field(z.string().optional(), {
+    type: 'file',
+    defaultText: 'none',
+    meaning:
+      'JSON with users and services that [fill an empty database](development.md#seed); not in production',
+    refusedInProduction: true,
+  }),
 };
 
 const REDIS_FIELDS = {

@@ -16,6 +16,7 @@ import {
   type Facts,
 } from '../infra/installation/facts.ts';
 import { makeInstallationRecord } from '../infra/installation/record.ts';
+import { makeSeedMark, SEEDED } from '../infra/installation/seed-mark.ts';
 import { keysInUse } from '../infra/postgres/key-registry.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { fail, ok, warn, type Finding } from './finding.ts';
@@ -28,12 +29,15 @@ export async function checkInstallation(
   config: Config,
   { prisma, pool }: Pick<Postgres, 'prisma' | 'pool'>,
 ): Promise<Finding[]> {
-  const tables = `SELECT to_regclass('signing_keys') IS NOT NULL AS keys, to_regclass('installation') IS NOT NULL AS facts`;
-  const [has] = (await pool.query<{ keys: boolean; facts: boolean }>(tables)).rows;
+  const tables = `SELECT to_regclass('signing_keys') IS NOT NULL AS keys, to_regclass('installation') IS NOT NULL AS facts,
+    to_regclass('seed_mark') IS NOT NULL AS mark`;
+  const [has] = (await pool.query<{ keys: boolean; facts: boolean; mark: boolean }>(tables)).rows;
   const facts = has?.facts ? await makeInstallationRecord(prisma).read() : new Map();
   const inUse = has?.keys ? await keysInUse(prisma, false, has.facts) : [];
   const held = heldKids(config);
+  const isSeeded = has?.mark === true && (await makeSeedMark(prisma).isSet());
   return [
+    judgeSeed(config, isSeeded),
     ...judgeSettings(config, facts),
     judge(
       'used keys',
@@ -41,6 +45,13 @@ export async function checkInstallation(
       inUse.length === 0 ? 'no replica has signed lately' : `this replica has all ${inUse.length}`,
     ),
   ];
+}
+
+/** @param isSeeded whether a seed has filled the database. */
+function judgeSeed({ production }: Pick<Config, 'production'>, isSeeded: boolean): Finding {
+  if (!isSeeded) return ok('seed', 'no SEED_FILE has filled this database');
+  if (production) return judge('seed', SEEDED, '');
+  return ok('seed', 'SEED_FILE has filled this database, which production refuses for ever');
 }
 
 const CHECK = 'settings of the installation';

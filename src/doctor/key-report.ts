@@ -1,12 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  ConfigError,
-  DATABASE_SETTINGS,
-  loadSettings,
-  readVariable,
-  type Environment,
-} from '../config/config.ts';
+import { ConfigError, DATABASE_SETTINGS, loadSettings } from '../config/config.ts';
+import { readVariable, type Environment } from '../config/environment.ts';
 import { describeKeys } from '../domain/access-tokens/key-lifecycle.ts';
 import { readKeyFiles } from '../infra/crypto/key-files.ts';
 import { KeyError } from '../infra/crypto/keys.ts';

@@ -1,6 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Config, Environment } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
+import { fileOfVariable, type Environment } from '../config/environment.ts';
 import { FIELDS } from '../config/fields.ts';
 import { pemNames, readKeyFiles } from '../infra/crypto/key-files.ts';
 import { fail, ok, warn, type Finding } from './finding.ts';
@@ -14,7 +15,8 @@ export function checkKeys(config: Config, env: Environment, now: number): Findin
   const [generatedSecret, generatedFactorKeys] = ['refresh-token-secret', 'factor-keys'].map((name) =>
     join(config.DATA_DIR, name),
   ) as [string, string];
-  const secret = env.REFRESH_TOKEN_SECRET_FILE ?? (config.readRefreshSecrets ? undefined : generatedSecret);
+  const secret =
+    fileOfVariable(env, 'REFRESH_TOKEN_SECRET') ?? (config.readRefreshSecrets ? undefined : generatedSecret);
   const names = existsSync(directory) ? pemNames(directory) : [];
   const pems = names.map((name) => join(directory, name));
   const generated = [generatedSecret, generatedFactorKeys];
@@ -84,7 +86,7 @@ function judgeFiles(files: string[]): Finding {
 function secretFiles(env: Environment): string[] {
   return Object.keys(FIELDS)
     .filter((name) => !name.endsWith('_CA'))
-    .flatMap((name) => env[`${name}_FILE`] ?? []);
+    .flatMap((name) => fileOfVariable(env, name) ?? []);
 }
 
 /** Kubernetes keeps the mounted files in a sibling folder, and `..data` is a link to it. */

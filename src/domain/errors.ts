@@ -45,6 +45,7 @@ export const ERROR_CODES = [
   'factors_disabled',
   'email_not_verified',
   'right_missing',
+  'origin_not_listed',
   // 404
   'user_unknown',
   'factor_unknown',
@@ -110,7 +111,7 @@ export interface AuthErrorOptions {
   retryAfter?: number;
   /** The right that `right_missing` names; its kind is the reason. */
   right?: Right;
-  /** Of `insufficient_scope`: all that are needed. */
+  /** Of `insufficient_scope`: all that are demanded; none where a limited token is good for nothing. */
   scopes?: readonly string[];
   /** Of `insufficient_user_authentication`: all that is demanded; null if that was not understood. */
   demand?: Demand | null;

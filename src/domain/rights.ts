@@ -52,7 +52,9 @@ export type Deed =
   /** Logs in as the user. */
   | 'take_over'
   /** Gets a token of the user for another service. */
-  | 'exchange';
+  | 'exchange'
+  /** Makes its long-lived and limited tokens look used. */
+  | 'use_tokens';
 
 /** `account.`: of any account. `holder.`: only of the account whose access token the service has been given. */
 export type Effect = `${'account' | 'holder'}.${Deed}` | 'account.create' | 'feed.read' | 'service.call';
@@ -69,7 +71,7 @@ const TAKE_OVER = [
  * that need no login. A second factor withstands a take-over by every one of them. `limited` widens `introspect`.
  */
 export const COVERS: Record<(typeof RIGHT_KINDS)[number], readonly Effect[]> = {
-  introspect: ['holder.read'],
+  introspect: ['holder.read', 'account.use_tokens'],
   revoke: ['holder.end_tokens'],
   revocations: ['feed.read'],
   'users.read': ['account.read'],

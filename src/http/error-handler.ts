@@ -6,6 +6,7 @@ import type { RequestLog } from './plugins/request-log.ts';
 import { errorType, oauthMembers } from './oauth-error.ts';
 import { MAX_FIELD_ERRORS, PROBLEMS, problemHeaders, problemOf, secondStepMembers } from './problem.ts';
 import type { RetrySpread } from './retry-spread.ts';
+import { PATTERN_MESSAGES } from './schemas.ts';
 
 /** Our codes for Fastify's own errors. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {
@@ -60,7 +61,7 @@ export function sendError(
     requestLog,
     isNews = () => true,
   } = options;
-  const refusal = error instanceof AuthError ? error : translate(error);
+  const refusal = error instanceof AuthError ? error : translate(error, request);
   const [status] = PROBLEMS[refusal.code];
   if (status === 500) requestLog?.failed(request, error);
   else if (refusal.code === 'unavailable' && refusal.cause) {
@@ -79,6 +80,8 @@ export function sendError(
     problem.detail += ` ${relay}`;
     warnOfRelay?.(request);
   }
+  if (refusal.code === 'malformed_json' || refusal.code === 'unsupported_media_type')
+    problem.detail += ` This operation takes ${takenBody(request)}.`;
   if (hint !== '' && refusal.code === 'not_found') problem.detail += ` ${hint}`;
   if (refusal.code === 'token_missing' && request.headers.authorization !== undefined)
     problem.detail += ' The header must be `Authorization: Bearer TOKEN`.';
@@ -96,15 +99,24 @@ export function sendError(
     .send({
       ...problem,
       ...(secondStep && secondStepMembers(secondStep)),
-      ...oauthMembers(request, refusal),
+      ...oauthMembers(request, problem),
     });
 }
 
-function translate(error: FastifyError | Error): AuthError {
+/** What a caller whose body is missing, or another kind of body, should send. */
+function takenBody({ routeOptions: { schema } }: FastifyRequest): string {
+  const { body, consumes = ['application/json'] } = schema ?? {};
+  if (body === undefined) return 'no body';
+  const { required = [], properties = {} } = body as { required?: string[]; properties?: object };
+  const members = required.length > 0 ? required : Object.keys(properties);
+  return `${consumes.join(' or ')} with ${members.join(', ')}`;
+}
+
+function translate(error: FastifyError | Error, request: FastifyRequest): AuthError {
   const { code = '', statusCode = 500 } = error as Partial<FastifyError>;
   const known = FASTIFY_CODES[code];
   if (known) {
-    const errors = fieldErrors(error as FastifyError);
+    const errors = fieldErrors(error as FastifyError, takenBody(request));
     return new AuthError(known, { cause: error, ...(errors && { errors }) });
   }
   return new AuthError(statusCode >= 400 && statusCode < 500 ? 'bad_request' : 'internal_error', {
@@ -112,14 +124,19 @@ function translate(error: FastifyError | Error): AuthError {
   });
 }
 
-/** The validator's errors, without any value that the client sent. */
-function fieldErrors({ validation, validationContext = 'body' }: FastifyError): FieldError[] | undefined {
+/** The validator's errors, without any value that the client sent. @param taken what the operation takes as a body. */
+function fieldErrors(
+  { validation, validationContext = 'body' }: FastifyError,
+  taken: string,
+): FieldError[] | undefined {
   const isText = validationContext !== 'body';
   return validation?.slice(0, MAX_FIELD_ERRORS).map(({ instancePath, keyword, params, message }) => {
     const where = isText ? validationContext.replace('querystring', 'query') : '';
     const property = params.missingProperty ?? params.additionalProperty;
     const path = `${instancePath}${typeof property === 'string' ? `/${truncate(property, 64)}` : ''}`;
-    return { path: where + path, ...fieldProblem(keyword, Number(params.limit), message, isText) };
+    const isBody = where + path === '' && keyword === 'type';
+    const said = isBody ? `must be ${taken}` : (PATTERN_MESSAGES.get(String(params.pattern)) ?? message);
+    return { path: where + path, ...fieldProblem(keyword, Number(params.limit), said, isText) };
   });
 }
 

@@ -1,8 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
-import type { Right } from '../domain/rights.ts';
-import type { AuthError, ErrorCode } from '../domain/errors.ts';
-import { detailOf, PROBLEM_TYPE, ProblemSchema } from './problem.ts';
+import type { ErrorCode } from '../domain/errors.ts';
+import { PROBLEM_TYPE, ProblemSchema, type Problem } from './problem.ts';
 
 /**
  * The error names of RFC 6749, sections 4.1.2.1 and 5.2, and RFC 8693, section 2.2.2. Any other code of ours becomes
@@ -19,15 +18,15 @@ const OAUTH_CODES: Partial<Record<ErrorCode, string>> = {
 };
 
 /** The members that OAuth clients read, in addition to the problem details. */
-export function oauthMembers(
-  request: FastifyRequest,
-  { code, right }: Pick<AuthError, 'code' | 'right'>,
-): object {
-  return speaksOAuth(request) ? oauthMembersOf(code, right) : {};
+export function oauthMembers(request: FastifyRequest, { code, detail }: Problem): object {
+  return speaksOAuth(request) ? oauthMembersOf(code, detail) : {};
 }
 
-export function oauthMembersOf(code: ErrorCode, right?: Right): { error: string; error_description: string } {
-  return { error: OAUTH_CODES[code] ?? 'invalid_request', error_description: detailOf(code, right) };
+export function oauthMembersOf(
+  code: ErrorCode,
+  detail: string,
+): { error: string; error_description: string } {
+  return { error: OAUTH_CODES[code] ?? 'invalid_request', error_description: detail };
 }
 
 /** The schema of such an error, for the reference. */

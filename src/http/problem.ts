@@ -27,7 +27,7 @@ export interface Problem {
 /** Status, title and detail of each code; the compiler demands all. The table in docs/errors.md shows status and code. */
 export const PROBLEMS = {
   bad_request: [400, 'Bad request', 'The request is not well-formed HTTP.'],
-  malformed_json: [400, 'Malformed JSON', 'The body is not JSON in UTF-8.'],
+  malformed_json: [400, 'Malformed JSON', 'The body is missing, or is not JSON in UTF-8.'],
   validation_failed: [400, 'Validation failed', 'The request does not have the documented form; see errors.'],
   username_taken: [400, 'Username taken', 'Another account has this username.'],
   email_taken: [400, 'E-mail address taken', 'Another account has this e-mail address.'],
@@ -108,7 +108,7 @@ export const PROBLEMS = {
   insufficient_scope: [
     403,
     'Insufficient scope',
-    'The limited token lacks a scope that is needed here; see WWW-Authenticate.',
+    'A limited token is good only where scopes are needed and it has all of them; WWW-Authenticate names those that are needed here, if any.',
   ],
   signup_disabled: [403, 'Signup disabled', 'New accounts cannot be opened here.'],
   llt_disabled: [403, 'Long-lived tokens disabled', 'Long-lived tokens cannot be created here.'],
@@ -124,6 +124,11 @@ export const PROBLEMS = {
     'The account’s e-mail address has to be verified before this.',
   ],
   right_missing: [403, 'Right missing', 'The registered service lacks the right to do this.'],
+  origin_not_listed: [
+    403,
+    'Origin not listed',
+    'Scripts of this origin may not call this API: CORS_ORIGINS does not list it.',
+  ],
   user_unknown: [404, 'User unknown', 'There is no such account.'],
   factor_unknown: [404, 'Factor unknown', 'The account has no such second factor.'],
   not_found: [404, 'Not found', 'There is nothing at this path.'],
@@ -133,7 +138,7 @@ export const PROBLEMS = {
   unsupported_media_type: [
     415,
     'Unsupported media type',
-    'This path takes another type of body: application/json, or a form at the OAuth operations.',
+    'The body has a type that this operation does not take.',
   ],
   expectation_failed: [417, 'Expectation failed', 'The Expect header has an unknown value.'],
   rate_limited: [
@@ -284,13 +289,18 @@ export function problemHeaders(
   const [status] = PROBLEMS[code];
   const headers: Record<string, string> = { 'cache-control': 'no-store' };
   if (status === 401) headers['www-authenticate'] = challengeOf(code, demand ?? null);
-  if (scopes) headers['www-authenticate'] = `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"`;
+  if (scopes) headers['www-authenticate'] = scopeChallengeOf(scopes);
   if (status === 429 || status === 503) headers['retry-after'] = String((retryAfter ?? 1) + spread);
   return headers;
 }
 
 /** The challenge for services, which send a secret; all other callers send a token. */
 export const BASIC_CHALLENGE = 'Basic realm="latchkey", charset="UTF-8"';
+
+/** @param scopes none where no token with scopes is good. */
+function scopeChallengeOf(scopes: readonly string[]): string {
+  return `Bearer error="insufficient_scope"${scopes.length > 0 ? `, scope="${scopes.join(' ')}"` : ''}`;
+}
 
 /** `invalid_token` only if the token itself is the reason: on `invalid_token`, a client refreshes and retries. */
 function challengeOf(code: ErrorCode, demand: Demand | null): string {

@@ -139,6 +139,10 @@ export const Scopes = Type.Array(Type.String({ shown: { pattern: '^[a-z0-9:_-]{1
   examples: [['orders:read']],
 });
 
+const messages = new Map<string, string>();
+/** What to say of a text that does not match a pattern, by the pattern: a reader would have to decipher it. */
+export const PATTERN_MESSAGES: ReadonlyMap<string, string> = messages;
+
 /**
  * An integer in a path or query, shown as one. It is validated as text: a validator that converts to numbers accepts
  * `1e3`, `0x10` and a rounded 2^53 + 1.
@@ -151,6 +155,9 @@ export function integerText(
     ...bounds
   }: { description: string; minimum: number; maximum: number; example: number },
 ) {
+  const { minimum, maximum } = bounds;
+  const most = maximum === Number.MAX_SAFE_INTEGER ? '2^53 - 1' : maximum;
+  messages.set(pattern, `must be a whole number from ${minimum} to ${most}, in decimal`);
   const shown = { type: 'integer', ...bounds, pattern: undefined, examples: [example] };
   return Type.String({ description, pattern, shown });
 }

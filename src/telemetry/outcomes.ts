@@ -38,6 +38,7 @@ export const TASKS = [
   'write-behind',
   'revocation sweep',
   'tombstone renewal',
+  'user sweep',
   'user renewal',
   'reuse queue',
   'client reload',

@@ -1,4 +1,4 @@
-import { anAccount, call, logIn } from '../support/client.ts';
+import { anAccount, call, createLongLived, logIn } from '../support/client.ts';
 import { aFactor } from '../support/factors.ts';
 import { basic, introspect, revoke } from '../support/registered-service.ts';
 import { redeem } from '../support/resets.ts';
@@ -60,6 +60,17 @@ export const SERVICE_LOOPS: Loop[] = [
         await introspect(target, service, access_token);
         return revoke(target, service, refresh_token);
       },
+  },
+  {
+    name: 'report uses of a token, and of others that there are not',
+    of: ['reportUses'],
+    leaves: { 'uses that a service reports': TIMES },
+    begin: async (user) => {
+      const { target, access_token: access } = user;
+      const { id } = await createLongLived(target, access);
+      return (i) =>
+        asService(user)('POST /api/auth/uses', { tokens: Array.from({ length: 500 }, (_, n) => id + n * i) });
+    },
   },
   {
     name: 'open accounts and delete them',

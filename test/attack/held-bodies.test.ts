@@ -133,6 +133,7 @@ const OTHERS = [
   'POST /api/auth/email-verification',
   'POST /api/auth/introspect',
   'POST /api/auth/revoke',
+  'POST /api/auth/uses',
   'POST /api/auth/token',
   'POST /api/users',
   'PATCH /api/users/:id',

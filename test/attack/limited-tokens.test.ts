@@ -18,17 +18,28 @@ async function aWorld(t: Test) {
   return { target, token };
 }
 
+const UNSCOPED = 'Bearer error="insufficient_scope"';
+
 /**
- * What a limited token gets from an operation, if not 401. The paths name the user's session, and the scope `1`, which
- * it lacks.
+ * What a limited token gets from an operation, if not what `expectedOf` says. The paths name the user's session, the scope
+ * `1`, which it lacks, and the audience `1`, which is not its own.
  */
-const FOR_LIMITED: Record<string, number> = {
-  logOutById: 403,
-  endToken: 403,
-  verifyInScope: 403,
+const FOR_LIMITED: Record<string, readonly [status: number, challenge?: string]> = {
+  // A limited token is taken there, to end itself alone (`token_not_allowed`).
+  logOutById: [403],
+  endToken: [403],
+  verifyInScope: [403, `${UNSCOPED}, scope="1"`],
+  verifyForAudience: [401, 'Bearer error="invalid_token"'],
+  verifyInScopeForAudience: [401, 'Bearer error="invalid_token"'],
   // A subject token that is refused (RFC 8693, section 2.2.2).
-  getToken: 400,
+  getToken: [400],
 };
+
+/** Wherever only users' tokens are taken, it is the wrong one of them; elsewhere it is none at all. */
+function expectedOf({ name, schemes }: Attacked): readonly [status: number, challenge?: string] {
+  const isForUsers = schemes.every((scheme) => scheme === 'bearerAuth');
+  return FOR_LIMITED[name] ?? (isForUsers ? [403, UNSCOPED] : [401]);
+}
 
 /** Each method of an operation that has a scheme; a bearer that asks for an exchange is its own subject. */
 function requestsOf(operation: Attacked, token: string) {
@@ -39,6 +50,7 @@ function requestsOf(operation: Attacked, token: string) {
     name === 'getToken' ? { ...operation, body: { ...body, subject_token: token } } : operation;
   return ALL_METHODS.map((method) => ({
     name,
+    expected: expectedOf(operation),
     method,
     path,
     headers: { ...headersOf(operation), ...bearer(token) },
@@ -52,23 +64,34 @@ test('every operation refuses a limited token, at every method, except that it e
   const operations = attackedOperations();
   const taken: string[] = [];
   let asked = 0;
+  let refusedByScope = 0;
   for (const operation of operations) {
     // Other methods of one path are other operations.
     const ofPath = operations.filter(({ path }) => path === operation.path).map(({ method }) => method);
     const isAnyMethod = operation.name.startsWith('verify');
-    for (const { name, method, path, headers, payload } of requestsOf(operation, token)) {
+    for (const { name, expected, method, path, headers, payload } of requestsOf(operation, token)) {
       const isOwn = method === operation.method || isAnyMethod;
       if (!isOwn && ofPath.includes(method)) continue;
       // Without an id it ends the presented token: below.
       if (name === 'logOut' && isOwn) continue;
-      const { statusCode, body } = await call(target, `${method} ${path}`, { headers, payload });
-      const expected = isOwn ? (FOR_LIMITED[name] ?? 401) : 405;
-      if (statusCode !== expected) taken.push(`${name}: ${method} ${path} answers ${statusCode} ${body}`);
+      const {
+        statusCode,
+        headers: answered,
+        body,
+      } = await call(target, `${method} ${path}`, {
+        headers,
+        payload,
+      });
+      const [status, challenge = answered['www-authenticate']] = isOwn ? expected : [405];
+      if (statusCode !== status || answered['www-authenticate'] !== challenge)
+        taken.push(`${name}: ${method} ${path} answers ${statusCode} ${body}`);
+      if (status === 403) refusedByScope++;
       asked++;
     }
   }
   t.strictSame(taken, []);
   t.ok(asked > 500, `${asked} requests`);
+  t.ok(refusedByScope > 50, `${refusedByScope} of them learn that it is the wrong kind of token`);
   t.strictSame(await recordOf(target), before, 'nothing was changed');
   t.equal((await verifyInScope(target, token)).statusCode, 200, 'it is still good');
   await assertStillGood(t, target);
@@ -76,7 +99,7 @@ test('every operation refuses a limited token, at every method, except that it e
   t.equal((await verifyInScope(target, token)).statusCode, 401);
 });
 
-/** Whether any check of Latchkey's takes the token, and which. */
+/** Which checks of Latchkey's do not refuse the token as a bad one, and their answers. */
 async function takers(target: Target, token: string): Promise<string[]> {
   const paths = [
     '/api/auth/verify',
@@ -93,8 +116,10 @@ async function takers(target: Target, token: string): Promise<string[]> {
     '/api/user',
   ];
   const taken: string[] = [];
-  for (const path of paths)
-    if ((await call(target, `GET ${path}`, { token })).statusCode === 200) taken.push(path);
+  for (const path of paths) {
+    const { statusCode } = await call(target, `GET ${path}`, { token });
+    if (statusCode !== 401) taken.push(`${statusCode} ${path}`);
+  }
   if (!(await introspect(target, target.client, token)).body.includes('"active":false'))
     taken.push('introspection');
   return taken;
@@ -105,8 +130,21 @@ test('a limited token under another type, with another audience, more scopes or 
   const { pair, llt, pem } = target;
   const sign = signerOf(pem);
   const [header, claims] = [headerOf(token), claimsOf(token)];
-  const own = ['/api/auth/scopes/orders:read/verify', 'introspection'];
+  const own = [
+    '403 /api/auth/verify',
+    '200 /api/auth/scopes/orders:read/verify',
+    '403 /api/auth/scopes/orders:write/verify',
+    '403 /api/user',
+    'introspection',
+  ];
   t.strictSame(await takers(target, sign(header, claims)), own, 'the forger signs as we do');
+  const ofOrders = sign(header, { ...claims, aud: 'orders#limited' });
+  const atOrders = [
+    '403 /api/auth/verify?audience=orders',
+    '403 /api/auth/audiences/orders/verify',
+    '200 /api/auth/audiences/orders/scopes/orders:read/verify',
+  ];
+  t.strictSame(await takers(target, ofOrders), atOrders, 'for another audience, it is told so only there');
   const longLived = headerOf(llt.longlived_token);
   const forgeries: Record<string, string> = {
     // What Latchkey's own key never signs.
@@ -141,6 +179,7 @@ test('a limited token under another type, with another audience, more scopes or 
       ]),
     ),
     'a generation': sign(header, { ...claims, gen: 1 }),
+    expired: sign(header, { ...claims, exp: Math.floor(Date.now() / 1000) - 6 }),
     'no expiry': sign(header, { ...claims, exp: undefined }),
     'another jti': sign(header, { ...claims, jti: '1' }),
     'a client_version': sign(headerOf(pair.access_token), { ...claims, client_version: 1 }),

@@ -6,6 +6,7 @@ import { buildTestApp, type TestApp } from '../support/app.ts';
 import { bearer, logIn } from '../support/client.ts';
 import { aMailer, lookUp } from '../support/mails.ts';
 import { aRegisteredService, basic } from '../support/registered-service.ts';
+import { written } from '../support/written.ts';
 import '../support/watch-leaks.ts';
 import { attackedOperations, bodyOf, headersOf, inParallel, type Attacked } from './operations.ts';
 import { theVictims, type Victims } from './victims.ts';
@@ -17,6 +18,7 @@ const ROUNDS = 4;
 const AT_ONCE = 20;
 
 const PASSWORD = 'the attacker chose this';
+const USES = '/api/auth/uses';
 const AT_HOME = '@attacker.example';
 
 const PUBLIC = attackedOperations().filter(({ isPublic }) => isPublic);
@@ -234,7 +236,7 @@ async function readMails({ mailer }: World, known: Known): Promise<void> {
 
 /** @returns the status. */
 async function send(
-  { url }: World,
+  { target, url }: World,
   victims: Victims,
   known: Known,
   { path, ...options }: Request,
@@ -246,6 +248,7 @@ async function send(
     return response.status;
   }
   const text = await response.text();
+  if (path === USES && response.ok) await written(target);
   victims.readIn(text);
   const told = text.startsWith('{') ? Object.entries(JSON.parse(text) as object) : [];
   // A refusal holds nothing else that is of use; its `code` is none of a second factor.
@@ -254,12 +257,13 @@ async function send(
   return response.status;
 }
 
-function aKnowledge({ access, ids }: Victims): Known {
+function aKnowledge({ access, ids, tokens }: Victims): Known {
   const own = `attacker-${++names}`;
   return new Map<string, Set<unknown>>([
     ['token', new Set([access])],
     ['jwt', new Set()],
     ['id', new Set(ids)],
+    ['tokens', new Set([tokens])],
     ['username', new Set([own])],
     ['email', new Set([`${own}${AT_HOME}`])],
     ['password', new Set([PASSWORD])],

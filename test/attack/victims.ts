@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Deed, Effect } from '../../src/domain/rights.ts';
 import type { Manager } from '../support/accounts.ts';
 import type { TestApp } from '../support/app.ts';
-import { call, claimsOf, logIn, verify } from '../support/client.ts';
+import { call, claimsOf, createLongLived, logIn, verify } from '../support/client.ts';
 import { aFactor } from '../support/factors.ts';
 import { sql } from '../support/sql.ts';
 
@@ -29,6 +29,8 @@ interface Stored {
   row: Record<string, unknown>;
   /** Tokens that have not ended. */
   live: number[];
+  /** Tokens that look used. */
+  used: number[];
   factors: number[];
 }
 
@@ -72,6 +74,8 @@ export async function theVictims(target: TestApp, operator: Manager) {
     addresses: victims.filter(({ role }) => role === 'plain').map(({ email }) => email),
     /** The token that the attacker has been given. */
     access: victims.find(({ role }) => role === 'holder')?.access ?? '',
+    /** The ids of all tokens: they are small numbers. */
+    tokens: [...before.values()].flatMap(({ live }) => live),
 
     /** An account that the attacker has of right. */
     spare(id: number): void {
@@ -129,6 +133,8 @@ async function aVictim(target: TestApp, operator: Manager, role: Role): Promise<
   const pair = await logIn(target, username, password);
   const token = pair.access_token;
   if (role === 'guarded') await aFactor(target, pair);
+  // Never used.
+  if (role === 'plain') await createLongLived(target, token);
   if (role === 'plain')
     await call(target, 'PATCH /api/user', { token, payload: { email: secret, current_password: password } });
   return { ...victim, access: token };
@@ -143,6 +149,7 @@ async function accountsOf({ databaseUrl }: TestApp): Promise<Map<number, Stored>
     databaseUrl,
     `SELECT id::int, to_jsonb(users) AS row,
        ARRAY(SELECT id::int FROM tokens WHERE user_id = users.id AND revoked_at IS NULL) AS live,
+       ARRAY(SELECT id::int FROM tokens WHERE user_id = users.id AND last_used_at IS NOT NULL) AS used,
        ARRAY(SELECT id::int FROM factors WHERE user_id = users.id) AS factors
      FROM users`,
   );
@@ -166,6 +173,7 @@ function deedsBetween(before: Stored | undefined, after: Stored | undefined): De
   return [
     ...changed.filter((deed) => deed !== null && deed !== undefined),
     ...(isGone('live') ? (['end_tokens'] as const) : []),
+    ...(after.used.some((id) => !before.used.includes(id)) ? (['use_tokens'] as const) : []),
     ...(isGone('factors') ? (['remove_factors'] as const) : []),
   ];
 }

@@ -32,6 +32,14 @@ function seen(url: string, condition: string): Promise<void> {
   return withClient(url, (client) => until(async () => (await client.query(query)).rowCount !== 0));
 }
 
+test('in production a command starts no embedded database, whatever stands around the value', async (t) => {
+  for (const NODE_ENV of ['production', ' production\r\n', '\ufeffproduction'])
+    t.match(await latchkey(['migrate'], { NODE_ENV, DATABASE_URL: ' \n' }), {
+      code: 1,
+      stderr: /DATABASE_URL is required in production/,
+    });
+});
+
 test('a signal lets a running migration finish', async (t) => {
   const { url } = await testDatabase(t, { migrated: false });
   const { code, said } = await withClient(url, async (client) => {

@@ -46,8 +46,42 @@ test('an empty variable counts as missing', (t) => {
   t.end();
 });
 
+test('white space and byte order marks around variables and files do not count', (t) => {
+  const secret = aSecret();
+  const folder = aFolder(t, { secret: `\ufeff${secret}\r\n`, blank: '\ufeff \n', '1.pem': KEYS.ES256() });
+  const env = {
+    NODE_ENV: '\ufeffproduction\n',
+    DATABASE_URL: ' postgres://localhost/latchkey\n',
+    REDIS_URL: '\tredis://localhost\r\n',
+    ISSUER: '\ufeff https://auth.example.com \n',
+    SIGNING_KEYS_DIR: `${folder}\n`,
+    REFRESH_TOKEN_SECRET: ' \n',
+    REFRESH_TOKEN_SECRET_FILE: ` ${folder}/secret\n`,
+    PORT: ' 3001\n',
+  };
+  const { production, DATABASE_URL, ISSUER, PORT, readRefreshSecrets } = loadConfig(env, GIB);
+  t.strictSame(
+    { production, DATABASE_URL, ISSUER, PORT, secret: readRefreshSecrets?.() },
+    {
+      production: true,
+      DATABASE_URL: 'postgres://localhost/latchkey',
+      ISSUER: 'https://auth.example.com',
+      PORT: 3001,
+      secret,
+    },
+  );
+  for (const blank of [' ', '\ufeff', '\r\n'])
+    t.match(problemsOf({ ...env, ISSUER: blank }), ['ISSUER is required in production']);
+  const empty = { REFRESH_TOKEN_SECRET_FILE: `${folder}/blank` };
+  t.match(problemsOf({ ...env, ...empty }), ['REFRESH_TOKEN_SECRET is required in production']);
+  // libuv, which reads it too, takes one thread for the first.
+  t.match(problemsOf({ UV_THREADPOOL_SIZE: '\ufeff8' }), ['UV_THREADPOOL_SIZE must be a whole number']);
+  t.strictSame(problemsOf({ HASH_CONCURRENCY: '4', UV_THREADPOOL_SIZE: ' 6\n' }), []);
+  t.end();
+});
+
 const BAD: Record<string, string[]> = {
-  PORT: ['x', '-1', '65536', '3000.0', '0x10', ' 3000', '1e3'],
+  PORT: ['x', '-1', '65536', '3000.0', '0x10', '3 000', '1e3'],
   OPS_PORT: ['x'],
   DATABASE_URL: ['x', 'mysql://x/y', 'hunter2'],
   DATABASE_POOL: ['0', '-1'],

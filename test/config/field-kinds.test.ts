@@ -17,6 +17,14 @@ test('CORS_ORIGINS takes exact origins', (t) => {
     'http://localhost:5173',
     'https://[::1]:8443',
   ]);
+  const ofApps = [
+    'capacitor://localhost',
+    'ionic://localhost',
+    'tauri://localhost:1420',
+    'app://com.example.shop',
+    'chrome-extension://abcdefghijklmnopabcdefghijklmnop',
+  ];
+  t.strictSame(read(ofApps.join()), ofApps, 'of any scheme');
   t.end();
 });
 
@@ -33,8 +41,19 @@ test('anything else is refused with what to write', (t) => {
     ['https://ada:secret@app.example', /write https:\/\/app\.example$/],
     ['app.example', /such as https:\/\/app\.example\.com/],
     ['localhost:5173', /such as/],
-    ['file:///tmp/x', /such as/],
     ['https://', /such as/],
+    ['capacitor://', /such as https:\/\/app\.example\.com or capacitor:\/\/localhost/],
+    ['capacitor:localhost', /such as/],
+    ['data:text/html,x', /such as/],
+    ['capacitor://*', /must name each origin/],
+    ['capacitor://localhost/', /trailing slash: write capacitor:\/\/localhost$/],
+    ['capacitor://localhost/index.html?x#y', /write capacitor:\/\/localhost$/],
+    ['capacitor://LocalHost', /in lower case.*: write capacitor:\/\/localhost$/],
+    ['Capacitor://localhost', /write capacitor:\/\/localhost$/],
+    ['capacitor://ada:secret@localhost', /write capacitor:\/\/localhost$/],
+    ['file:///tmp/x', /^CORS_ORIGINS must not hold file: origins/],
+    ['file://', /must not hold file: origins/],
+    ['file://share', /must not hold file: origins/],
   ];
   for (const [value, problem] of refused) {
     const problems = problemsOf({ CORS_ORIGINS: `https://good.example,${value}` });

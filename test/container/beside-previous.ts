@@ -1,11 +1,20 @@
 import type { Test } from 'tap';
+import { SYSTEM_CLOCK } from '../../packages/verifier/src/clock.ts';
+import { makeVerifier } from '../../packages/verifier/src/create-verifier.ts';
 import { anAccount, bearer, claimsOf, type Pair } from '../support/client.ts';
 import { anApp } from '../support/factors.ts';
-import { createLimitedOver, logInOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
+import {
+  createLimitedOver,
+  createLongLivedOver,
+  logInOver,
+  refreshOver,
+  signUpOver,
+  verifyOver,
+} from '../support/over-http.ts';
 import type { Mail } from '../support/mails.ts';
 import { aRegisteredService, basic } from '../support/registered-service.ts';
 import { sql } from '../support/sql.ts';
-import { eventually } from '../support/until.ts';
+import { eventually, until } from '../support/until.ts';
 
 interface Versions {
   /** Addresses of a replica of the previous release, and of one of this release. */
@@ -152,6 +161,59 @@ export async function verifiedBesidePrevious(t: Test, { previous, next, database
   await becomes(true);
   await change(previous, { email_verified: false });
   await becomes(false);
+}
+
+/** Whether a verifier that meets the previous release with its reports waits, and loses none. */
+export async function usesBesidePrevious(t: Test, { previous, next, databaseUrl }: Versions) {
+  const { access_token: access } = await signUpOver(next, anAccount());
+  const { id, longlived_token: token } = await createLongLivedOver(next, access);
+  const { serviceId, secret } = await aRegisteredService(databaseUrl, 'reader');
+  const pause = 3000;
+  const statuses: number[] = [];
+  const verifier = makeVerifier(
+    {
+      issuer: 'https://auth.example.com',
+      url: next,
+      audience: 'latchkey',
+      client: { id: serviceId, secret },
+      // The balancer sends the first report to the previous release.
+      fetch: async (to, init) => {
+        const { pathname } = new URL(to instanceof Request ? to.url : to);
+        const isReport = pathname === '/api/auth/uses';
+        const response = await fetch((isReport && statuses.length === 0 ? previous : next) + pathname, init);
+        if (isReport) statuses.push(response.status);
+        return response;
+      },
+    },
+    SYSTEM_CLOCK,
+    { interval: 100, pause },
+  );
+  t.teardown(() => verifier.close());
+  await verifier.ready();
+  await verifier.verify(token);
+  const usedAt = async () => {
+    const rows = await sql<{ at: Date | null }>(
+      databaseUrl,
+      'SELECT last_used_at AS at FROM tokens WHERE id = $1',
+      [id],
+    );
+    return rows[0]?.at?.getTime() ?? 0;
+  };
+  await until(async () => (await usedAt()) > 0);
+  const before = await usedAt();
+  // Older than the minute in which a time is moved once.
+  await sql(databaseUrl, "UPDATE tokens SET last_used_at = now() - interval '1 hour' WHERE id = $1", [id]);
+  await verifier.verify(token);
+  await until(() => statuses.length > 0);
+  const since = performance.now();
+  await until(() => statuses.length > 1);
+  t.ok(performance.now() - since > pause - 500, 'it waits');
+  t.strictSame(statuses, [404, 200]);
+  await until(async () => (await usedAt()) > before);
+  const list = (await (await ask(previous, 'GET /api/user', bearer(access))).json()) as {
+    tokens: { id: number; last_used_at: string | null }[];
+  };
+  t.type(list.tokens.find((each) => each.id === id)?.last_used_at, 'string', 'the previous release reads it');
 }
 
 function ask(url: string, line: string, headers: Record<string, string>, body?: object) {

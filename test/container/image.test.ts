@@ -222,7 +222,8 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
     // Another installation: its ISSUER and its keys are not those of the containers above.
     const stores = { DATABASE_URL: (await testDatabase(t)).url, REDIS_PREFIX: testRedis(t).prefix };
     const variables = { ...environment, PORT, OPS_PORT, REDIS_URL, ...stores };
-    const options = (volumes ?? []).flatMap((each) => ['--volume', each.replace(/^\w+/, volume)]);
+    const named = (volumes ?? []).filter((each) => typeof each === 'string');
+    const options = named.flatMap((each) => ['--volume', each.replace(/^\w+/, volume)]);
     const check = (healthcheck?.test.slice(1) ?? []).map((word) => word.replace('9464', OPS_PORT));
 
     const run = async () => {

@@ -13,7 +13,12 @@ import { redisMissing } from '../support/redis.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { sql } from '../support/sql.ts';
 import { toolsMissing } from '../support/tools.ts';
-import { besidePrevious, factorsBesidePrevious, verifiedBesidePrevious } from './beside-previous.ts';
+import {
+  besidePrevious,
+  factorsBesidePrevious,
+  usesBesidePrevious,
+  verifiedBesidePrevious,
+} from './beside-previous.ts';
 
 /** What runs when this version is rolled out: the commit of the release before it. Here 0.1.0, which was not published. */
 const PREVIOUS = 'aa0991a2';
@@ -82,6 +87,7 @@ test('this version replaces the previous one under load, and goes back', { skip 
     await besidePrevious(t, versions);
     await factorsBesidePrevious(t, versions);
     await verifiedBesidePrevious(t, versions);
+    await usesBesidePrevious(t, versions);
   }
   const what = `upgraded from ${PREVIOUS} with ${applied.length} migrations in ${milliseconds} ms, and rolled back`;
   await assertNoImpact(t, what, fleet);

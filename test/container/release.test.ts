@@ -92,6 +92,11 @@ test('a release', { skip, timeout: 900_000 }, async (t) => {
     const bom = json(`latchkey-agent-${version}.cdx.json`) as Bom;
     t.equal(bom.metadata.component.purl.split('?')[0], `pkg:npm/%40latchkey/agent@${version}`);
     t.strictSame(bom.components.map(nameOf).sort(), ['@latchkey/verifier', 'jose']);
+    tar('-xzf', join(folder, `latchkey-verifier-${version}.tgz`), '-C', unpacked);
+    const licences = readFileSync(join(unpacked, 'package/dist/cjs/LICENSES.md'), 'utf8');
+    const { components } = json(`latchkey-verifier-${version}.cdx.json`) as Bom;
+    const installed = components.map((each) => `## ${nameOf(each)} ${each.version}`);
+    t.strictSame(licences.match(/^## .*$/gm), installed, 'and what the CommonJS build holds');
     t.end();
   });
 

@@ -46,7 +46,10 @@ test('every image is pinned to an exact version and its digest, ours to that of 
 test('every mounted file exists and is read-only; every named volume is declared', (t) => {
   for (const [name, { volumes = [], networks }] of services) {
     for (const volume of volumes) {
-      const [source = '', , mode] = volume.split(':');
+      const [source = '', , mode] =
+        typeof volume === 'string'
+          ? volume.split(':')
+          : [volume.source, volume.target, volume.read_only ? 'ro' : 'rw'];
       if (source.startsWith('./')) {
         t.ok(existsSync(join(ROOT, source)), `${name}: ${source}`);
         t.equal(mode, 'ro', `${name}: ${source}`);
@@ -148,6 +151,16 @@ test('the service starts with its variables, within its memory', (t) => {
     'generated keys are kept',
   );
   t.equal(composeService('migrate').environment?.DATABASE_URL, environment.DATABASE_URL);
+  t.end();
+});
+
+test('passes the origins and the seed of whoever starts it', (t) => {
+  const given = { CORS_ORIGINS: 'http://localhost:5173', SEED_FILE: 'team/seed.json' };
+  const { environment, volumes = [] } = composeService('latchkey', readCompose(given));
+  t.match(environment, { CORS_ORIGINS: given.CORS_ORIGINS });
+  const [mount] = volumes.filter((volume) => typeof volume !== 'string');
+  t.match(mount, { source: given.SEED_FILE, target: environment?.SEED_FILE, read_only: true });
+  t.match(loadConfig(composeService('latchkey').environment), { CORS_ORIGINS: null, seed: null });
   t.end();
 });
 

@@ -70,8 +70,8 @@ test('the application gets what the proxy has checked', async (t) => {
     ] as const) {
       const lines = [`Connection: ${connection}`, `Upgrade: ${upgrade}`];
       seen.length = 0;
-      t.equal(await status(url, 'GET /reports/x', [...reader, ...lines]), '401', lines.join());
-      t.equal(await status(url, 'HEAD /reports/x', [...reader, ...lines]), '401', lines.join());
+      t.equal(await status(url, 'GET /reports/x', [...reader, ...lines]), '403', lines.join());
+      t.equal(await status(url, 'HEAD /reports/x', [...reader, ...lines]), '403', lines.join());
       t.strictSame(seen, []);
     }
     // nginx before 1.23 reads the first of several alone, and passes that on.

@@ -60,6 +60,7 @@ test('Traefik’s files', async (t) => {
   });
 
   await t.test('drop identity and token, and ask verify with two headers', (t) => {
+    // forwardAuth passes any answer but 2xx on as it is, and no option of it says otherwise.
     const forwardAuth = {
       address: 'http://127.0.0.1:8082/api/auth/verify',
       authRequestHeaders: ['Authorization', 'X-Request-Id'],
@@ -194,6 +195,7 @@ test('Envoy’s file', async (t) => {
 
   await t.test('asks verify with two headers, and an outage is 503', (t) => {
     const exact = (name: string) => ({ exact: name.toLowerCase() });
+    // Without `allowed_client_headers`, which would list those that a refusal keeps, it keeps all: the challenge too.
     const service = {
       server_uri: { uri: 'http://latchkey:3000', cluster: 'latchkey', timeout: '2s' },
       path_override: '/api/auth/verify',

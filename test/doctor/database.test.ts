@@ -39,6 +39,7 @@ test('a healthy database', async (t) => {
     'factor keys',
     'passkeys',
     'purge',
+    'seed',
     'settings of the installation',
     'used keys',
   ]);

@@ -63,6 +63,7 @@ test(
       { active: true, token_use: 'access', username: /^cyd-/ },
       { active: false },
     ]);
+    t.match(answersIn(printed.get('docs/development.md Seed') ?? ''), [{ active: true, username: 'grace' }]);
     t.match(printed.get('docs/integrating/feed.md Read it'), /^event: snapshot$/m);
     t.match(printed.get('docs/keys.md Change the signing key'), /published|unseen/);
     t.match(printed.get('docs/operating.md Doctor'), /^ok/m);

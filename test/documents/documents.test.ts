@@ -17,6 +17,7 @@ const LANGUAGES = [
   'haproxy',
   'yaml',
   'toml',
+  'python',
 ];
 
 const files = allDocuments();

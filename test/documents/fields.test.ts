@@ -29,6 +29,14 @@ test('docs/importing.md lists the fields that an import takes', (t) => {
   t.end();
 });
 
+test('docs/development.md lists the fields that a seed takes', (t) => {
+  const listed = tableBelow('docs/development.md', '## Seed').flatMap(([names = '']) =>
+    [...names.matchAll(/`(\w+)`/g)].map(([, name = '']) => name),
+  );
+  t.strictSame(listed.sort(), namesOf('seed').sort());
+  t.end();
+});
+
 test('docs/services.md says which field is taken and shown where', (t) => {
   const uses: FieldUse[] = ['create', 'change', 'import', 'export'];
   const listed = tableBelow('docs/services.md', '### Fields').map(([name = '', ...cells]) => [

@@ -77,7 +77,9 @@ for (const [name, skip] of Object.entries(RECIPES))
       await createLimitedOver(latchkeyUrl, user.access_token, ['reports:read']),
       await createLimitedOver(latchkeyUrl, user.access_token, ['reports:write']),
     ];
-    t.equal((await ask(reader.token)).status, 401, 'no limited token is good where no scope is demanded');
+    const unscoped = await ask(reader.token);
+    t.equal(unscoped.status, 403, 'no limited token is good where no scope is demanded');
+    t.equal(unscoped.headers.get('www-authenticate'), 'Bearer error="insufficient_scope"');
     t.equal((await ask(reader.token, '/reports/may')).status, 200);
     t.equal((await ask(other.access_token, '/reports/may')).status, 200);
     const lacking = await ask(writer.token, '/reports/may');

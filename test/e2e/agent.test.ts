@@ -323,6 +323,7 @@ test('bad requests', async (t) => {
   const { access_token: token } = await signUpOver(url);
   const raw = async (text: string) => {
     const [start = '', body = ''] = (await exchangeOnce(agent.url, text)).split('\r\n\r\n');
+    t.match(body, /"request_id":"[\da-f-]{36}"/, text.slice(0, 40));
     return [Number(start.split(' ')[1]), codeOf(body)];
   };
   const head = (line: string, ...headers: string[]) =>

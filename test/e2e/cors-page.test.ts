@@ -62,6 +62,7 @@ test('a page of another origin, in Chromium', { skip: chromiumMissing }, async (
   });
   await t.test('reads nothing if it is not listed', async (t) => {
     await t.rejects(runAt(t, other, service.url), { message: /Failed to fetch/ });
+    t.match(service.log(), `"origin":"${other}"`, 'the log names it');
   });
 });
 

@@ -315,9 +315,15 @@ test(
       const account = anAccount();
       const { access_token: access } = await signUpOver(url, account);
       await nextTo(account.email);
+      const file = join(testFolder(t), 'secret');
+      writeFileSync(file, `\ufeff${secret}\r\n`);
       const report = (address: string) =>
         promisify(execFile)(process.execPath, [MAILER, '--undeliverable', address], {
-          env: bareEnvironment(settings),
+          env: bareEnvironment({
+            ...settings,
+            LATCHKEY_CLIENT_SECRET: '\n',
+            LATCHKEY_CLIENT_SECRET_FILE: ` ${file}\n`,
+          }),
         });
       const mistyped = `mistyped.${account.email}`;
       const change = { email: mistyped, current_password: account.password };

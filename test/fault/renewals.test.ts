@@ -95,16 +95,29 @@ async function ended(t: Test, databaseUrl: string, by: Service, token: string): 
   });
 }
 
-/** Checks that this replica refuses a token in time, and from then on. */
-async function refuses(t: Test, { url }: Service, token: string, why: string): Promise<void> {
+/** Checks that a replica gives an answer in time, and from then on. */
+async function answers(t: Test, ask: () => Promise<unknown>, wanted: unknown, why: string): Promise<void> {
   const since = performance.now();
   await eventually(10, async () => {
-    const status = await verifyOver(url, token);
-    return status === 401 ? null : `answered ${status}`;
+    const answer = await ask();
+    return answer === wanted ? null : `answered ${String(answer)}`;
   });
   const took = Math.round(performance.now() - since);
-  t.ok(took < BOUND, `${why}: refused after ${took} ms`);
-  t.equal(await verifyOver(url, token), 401);
+  t.ok(took < BOUND, `${why}: answered ${String(wanted)} after ${took} ms`);
+  t.equal(await ask(), wanted);
+}
+
+const refuses = (t: Test, { url }: Service, token: string, why: string) =>
+  answers(t, () => verifyOver(url, token), 401, why);
+
+/** The user's name as this replica knows it, and how the user changes it. */
+async function nameOver({ url }: Service, token: string, name?: string): Promise<unknown> {
+  const response = await fetch(`${url}/api/user`, {
+    method: name === undefined ? 'GET' : 'PATCH',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    ...(name !== undefined && { body: JSON.stringify({ name }) }),
+  });
+  return ((await response.json()) as { name?: string }).name ?? response.status;
 }
 
 interface Holder {
@@ -127,7 +140,7 @@ const WAYS: Record<string, (holder: Holder) => void> = {
 
 for (const [way, strike] of Object.entries(WAYS)) {
   test(
-    `a proxy swaps servers, which loses a tombstone, and the holder of the lease ${way}`,
+    `a proxy swaps servers, which loses a tombstone and a name, and the holder of the lease ${way}`,
     { skip },
     async (t) => {
       const { url } = await testDatabase(t);
@@ -142,8 +155,10 @@ for (const [way, strike] of Object.entries(WAYS)) {
       const firstName = await holderOn(master);
       const second = await start();
       const { access_token: token } = await signUpOver(first.service.url);
+      const { access_token: renamed } = await signUpOver(first.service.url);
       for (const { service } of [first, second]) t.equal(await verifyOver(service.url, token), 200);
       await promote();
+      await nameOver(second.service, renamed, 'Countess');
       await ended(t, url, second.service, token);
       await sleep(NOT_NEW);
       t.equal(await verifyOver(first.service.url, token), 401);
@@ -161,7 +176,10 @@ for (const [way, strike] of Object.entries(WAYS)) {
       });
       await Promise.all([first, second].map(({ redis }) => redis.swap(copy)));
       t.equal(await copy.ask('EXISTS', 'latchkey:renewer'), 1, 'the lease was copied');
-      await refuses(t, other.service, token, way);
+      await Promise.all([
+        refuses(t, other.service, token, way),
+        answers(t, () => nameOver(other.service, renamed), 'Countess', way),
+      ]);
       t.notMatch(other.service.log().slice(logged), /Redis/, 'its connection stayed open');
     },
   );

@@ -100,6 +100,7 @@ type Body = Partial<Account> & {
   disabled?: boolean;
   email_verified?: boolean;
   invite?: boolean;
+  tokens?: number[];
 };
 
 interface Effect {
@@ -155,6 +156,7 @@ const EFFECTS: Record<string, (effect: Effect) => Session | null> = {
   takeMails: ({ session }) => session,
   settleMail: ({ session }) => session,
   reportUndeliverable: ({ session }) => session,
+  reportUses: ({ session }) => session,
   changePassword({ values, session }) {
     if (session) session.account.password = values?.new_password ?? '';
     return session;
@@ -281,6 +283,10 @@ function bodyOf(dice: Dice, operation: Operation, world: World, session: Session
     return { username: dice.pick(world.accounts).username };
   if (['verifyEmail', 'changeEmail'].includes(operation.operationId))
     return { verification_token: `lkv_${dice.word(43)}` };
+  if (operation.operationId === 'reportUses')
+    return {
+      tokens: [session?.id ?? 1, ...(session?.longLived ?? []).map(({ id }) => id), 1 + dice.below(1e6)],
+    };
   if (operation.operationId === 'takeMails') return { limit: 1 + dice.below(100) };
   if (operation.operationId === 'completeLogin') {
     const passkey = { ...aCredential(dice), response: assertionOf(dice) };

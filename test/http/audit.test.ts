@@ -23,6 +23,7 @@ import {
 import { firstStep, secondStep } from '../support/factors.ts';
 import { logLines } from '../support/log-lines.ts';
 import { aMailer, changeEmail, verifyEmail, type Mail } from '../support/mails.ts';
+import { testFolder } from '../support/folder.ts';
 import { confirmApp, FACTOR_PASSWORD, setUpApp } from '../support/own-factors.ts';
 import { aBrowser, addPasskey, logInWithPasskey, PASSKEYS } from '../support/passkeys.ts';
 import { aMailedReset, aReset, redeem } from '../support/resets.ts';
@@ -546,6 +547,26 @@ test('passkeys: who added and used them, and what is odd about them', async (t) 
     { event: 'passkey.counter_behind', actor, token_id: Number, details },
     { event: 'passkey.eligibility_changed', actor, token_id: Number, details },
   ]);
+});
+
+test('a seed leaves one event for all that it adds', async (t) => {
+  const { username, name, email, password } = anAccount();
+  const file = join(testFolder(t), 'seed.json');
+  writeFileSync(file, JSON.stringify({ users: [{ username, name, email, password }] }));
+  const target = await aTarget(t, { SEED_FILE: file });
+  const lines = await trailOf(t, target, async () => {
+    await target.composition.fillWithSeed?.();
+    await target.composition.fillWithSeed?.();
+  });
+  t.match(lines, [
+    {
+      event: 'database.seeded',
+      severity: 'warn',
+      actor: { type: 'system' },
+      details: { users: 1, services: 0 },
+    },
+  ]);
+  t.equal(lines.length, 1, 'a second start adds nothing');
 });
 
 test('these tests have seen every event that a service writes', (t) => {

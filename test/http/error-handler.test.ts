@@ -153,6 +153,43 @@ test('an empty JSON body is none where an operation takes none', async (t) => {
   }
 });
 
+test('a missing body, one of another type, and an id that is no number say what is taken', async (t) => {
+  const target = await buildTestApp(t);
+  const { access_token: token } = await signUp(target);
+  const service = basic(await aRegisteredService(target.databaseUrl, 'shop', ['introspect', 'users.read']));
+  const detailOf = async (line: string, options: Parameters<typeof call>[2]) =>
+    (await call(target, line, options)).json<{ detail: string }>().detail;
+  const text = { headers: { 'content-type': 'text/plain' }, payload: 'x' };
+  const ofLogin = /This operation takes application\/json with username, password\.$/;
+  t.match(await detailOf('POST /api/auth', {}), ofLogin);
+  t.match(await detailOf('POST /api/auth', { headers: JSON_TYPE, payload: '{' }), ofLogin);
+  t.match(await detailOf('POST /api/auth', text), ofLogin);
+  t.match(await detailOf('PATCH /api/user', { token }), /json with name, username, /, 'none is required');
+  t.match(await detailOf('DELETE /api/auth', { ...text, token }), /This operation takes no body\.$/);
+  const form = { headers: { ...service, ...JSON_TYPE }, payload: '{}' };
+  const refusedForm = (await call(target, 'POST /api/auth/introspect', form)).json<Record<string, string>>();
+  t.match(refusedForm.detail, /takes application\/x-www-form-urlencoded with token\.$/);
+  t.equal(refusedForm.error_description, refusedForm.detail);
+
+  const messagesOf = async (line: string, options: Parameters<typeof call>[2]) =>
+    (await call(target, line, options))
+      .json<{ errors: { message: string }[] }>()
+      .errors.map(({ message }) => message);
+  t.strictSame(await messagesOf('POST /api/auth/introspect', { headers: service }), [
+    'must be application/x-www-form-urlencoded with token',
+  ]);
+  t.strictSame(await messagesOf('POST /api/auth', { payload: [] }), [
+    'must be application/json with username, password',
+  ]);
+  const whole = ['must be a whole number from 1 to 2^53 - 1, in decimal'];
+  for (const line of ['/api/auth/x', '/api/auth?id=x', '/api/auth/llt/1.5', '/api/user/tokens/07'])
+    t.strictSame(await messagesOf(`DELETE ${line}`, { token }), whole, line);
+  t.strictSame(await messagesOf('GET /api/users/ada', { headers: service }), whole);
+  t.strictSame(await messagesOf('GET /api/users?limit=101', { headers: service }), [
+    'must be a whole number from 1 to 100, in decimal',
+  ]);
+});
+
 test('only the first of many faults are listed', async (t) => {
   const target = await buildTestApp(t);
   const payload = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`extra${i}`, 'hunter2']));

@@ -470,6 +470,7 @@ test('background jobs report their last success and their failures', async (t) =
     'write-behind',
     'revocation sweep',
     'tombstone renewal',
+    'user sweep',
     'user renewal',
     'reuse queue',
     'client reload',

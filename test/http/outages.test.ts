@@ -49,6 +49,7 @@ const NEEDS_NO_REDIS: readonly string[] = [
   'listUserFactors',
   'takeMails',
   'settleMail',
+  'reportUses',
   // With the limits of these tests, which are off.
   'requestPasswordReset',
 ];

@@ -137,6 +137,8 @@ const MISTAKES: [set: string, error: RegExp][] = [
   ],
   ['extraEnv[0].name=DATABASE_URL', /remove DATABASE_URL from extraEnv/],
   ['extraEnv[0].name=AUDIENCE_FILE', /remove AUDIENCE_FILE from extraEnv/],
+  ['config.SEED_FILE=/seed.json', /Additional property SEED_FILE is not allowed/],
+  ['extraEnv[0].name=SEED_FILE', /remove SEED_FILE from extraEnv: it is for development/],
   ['extraEnv[0].name=SHUTDOWN_TIMEOUT', /remove SHUTDOWN_TIMEOUT from extraEnv/],
   ['extraInitContainers[0].name=proxy', /extraInitContainers\.0: image is required/],
   ['extraObjects[0].kind=ConfigMap', /extraObjects\.0: apiVersion is required/],

@@ -1,5 +1,6 @@
 import { withDatabase } from '../../src/cli/database.ts';
-import { loadConfig, NO_HASHES, type Environment } from '../../src/config/config.ts';
+import { loadConfig, NO_HASHES } from '../../src/config/config.ts';
+import { readVariable, type Environment } from '../../src/config/environment.ts';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { parseWords, readUsers } from '../../packages/load/src/arguments.ts';
 import type { LiveView } from '../../packages/load/src/live-view.ts';
@@ -37,9 +38,9 @@ export async function runSeed(
   env: Environment,
   view: Pick<LiveView, 'say' | 'progress'>,
 ): Promise<void> {
-  if (env.NODE_ENV === 'production')
+  if (readVariable(env, 'NODE_ENV') === 'production')
     throw new LoadError('NODE_ENV is production: users with a public password do not belong there');
-  const { DATABASE_URL: database = '' } = env;
+  const database = readVariable(env, 'DATABASE_URL') ?? '';
   // The configuration refuses a malformed one.
   const hostname = URL.canParse(database) ? new URL(database).hostname : '';
   if (hostname !== '' && !isLoopback(hostname) && !isOwned)

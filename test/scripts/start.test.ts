@@ -91,14 +91,46 @@ test(
   },
 );
 
+test(
+  'npm start -- --seed takes a file relative to the caller, and refuses other words',
+  { skip: onlyLinux || toolsMissing('npm') },
+  async (t) => {
+    const project = aProject(t, 'sh');
+    const team = join(project, 'team');
+    mkdirSync(team);
+    const user = { username: 'ada', email: 'ada@example.com', password: 'difference engine' };
+    writeFileSync(join(team, 'seed.json'), JSON.stringify({ users: [user] }));
+    const refused = (...words: string[]) => {
+      const options = { cwd: team, encoding: 'utf8', env: npmEnvironment({}) } as const;
+      const { status, stderr } = spawnSync('npm', ['start', '--', ...words], options);
+      return { status, stderr };
+    };
+    t.match(refused('--seed', 'missing.json'), { status: 1, stderr: 'SEED_FILE: cannot be read (ENOENT)' });
+    for (const words of [['--seed'], ['--sed', 'seed.json'], ['seed.json']])
+      t.match(refused(...words), { status: 2, stderr: /use npm start, or npm start -- --seed FILE/ });
+
+    const { npm, ended, closed, url, pid } = await started(t, project, team, '--seed', 'seed.json');
+    const login = await fetch(`${url}/api/auth`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ username: user.username, password: user.password }),
+    });
+    t.equal(login.status, 200);
+    npm.kill('SIGTERM');
+    await ended;
+    await until(() => !isAlive(pid));
+    await closed;
+  },
+);
+
 function npmEnvironment(settings: Record<string, string>) {
   return bareEnvironment({ ...settings, npm_config_userconfig: '/dev/null' });
 }
 
-/** `npm start` in the project's folder, once it serves. */
-async function started(t: Test, project: string) {
-  const npm = spawn('npm', ['start'], {
-    cwd: project,
+/** `npm start` in the project's folder or one below it, once it serves. */
+async function started(t: Test, project: string, cwd = project, ...words: string[]) {
+  const npm = spawn('npm', ['start', '--', ...words], {
+    cwd,
     env: npmEnvironment({
       PORT: '0',
       OPS_PORT: '0',

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium, type BrowserContext, type Page } from 'playwright-core';
@@ -26,9 +26,18 @@ export interface Watched {
 /**
  * Debian's Chromium with a new profile, closed after the test.
  * @param ignoreDefaultArgs flags of Playwright to leave out
+ * @param preferences of the profile, as Chromium stores them
  */
-export async function openProfile(t: Test, ignoreDefaultArgs: string[] = []): Promise<BrowserContext> {
+export async function openProfile(
+  t: Test,
+  ignoreDefaultArgs: string[] = [],
+  preferences?: object,
+): Promise<BrowserContext> {
   const profile = mkdtempSync(join(tmpdir(), 'latchkey-chromium-'));
+  if (preferences) {
+    mkdirSync(join(profile, 'Default'));
+    writeFileSync(join(profile, 'Default/Preferences'), JSON.stringify(preferences));
+  }
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: '/usr/bin/chromium',
     headless: true,

@@ -10,7 +10,7 @@ export interface ComposeService {
   entrypoint?: string[];
   command?: string[];
   environment?: Record<string, string>;
-  volumes?: string[];
+  volumes?: (string | { type: 'bind'; source: string; target: string; read_only: boolean })[];
   ports?: string[];
   networks: string[];
   depends_on?: Record<string, { condition: string }>;
@@ -30,7 +30,13 @@ export interface ComposeFile {
 
 export const COMPOSE_TEXT = readFileSync(join(ROOT, 'compose.yaml'), 'utf8');
 
-export function readCompose(text = COMPOSE_TEXT): ComposeFile {
+/** @param env the variables of whoever calls Compose. */
+export function readCompose(env: Readonly<Record<string, string>> = {}): ComposeFile {
+  // Of the forms that Compose knows, those that the file uses.
+  const text = COMPOSE_TEXT.replace(/\$\{(\w+):([-+])([^}]*)\}/g, (_, name: string, sign, other: string) => {
+    const value = env[name] ?? '';
+    return sign === '+' ? value && other : value || other;
+  });
   return parse(text, { merge: true }) as ComposeFile;
 }
 

@@ -10,6 +10,7 @@ You configure Latchkey by environment variables, which it reads once, when it st
 mistakes at once, and \`npx latchkey doctor\` also checks the stores that they name.
 
 - Give any variable as a file instead: \`NAME_FILE\` is the path of a file that holds the value.
+- White space and a byte order mark around a variable, and around the value in a file, do not count.
 - Separate the items of a list by commas.
 - With \`NODE_ENV=production\` the service does not start without the variables that are required.
   Elsewhere, embedded defaults replace them.

@@ -68,6 +68,8 @@ export async function fakeIssuer(
     const moved = path.replace(/^\/moved/, '');
     const document = documents()[moved];
     const ill = issuer.ill.get(path);
+    // Without keep-alive, whoever asks after `stop` is refused, and never meets a socket that is just closing.
+    response.shouldKeepAlive = false;
     const send = (status: number, body = '', more = {}) =>
       response.writeHead(status, { 'content-type': 'application/json', ...more }).end(body);
     const isPlain = headers.authorization === undefined && headers.cookie === undefined;

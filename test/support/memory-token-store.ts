@@ -245,6 +245,16 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
         }
       }),
 
+    saveReportedUses: (uses) =>
+      promised(() => {
+        for (const { tokenId, at } of uses) {
+          const record = records.get(tokenId);
+          const isLive = record?.revokedAt === null && (record.expiresAt ?? Infinity) > at;
+          if (record?.type === 'llt' && isLive && at - (record.lastUsedAt ?? -Infinity) >= 60_000)
+            records.set(tokenId, { ...record, lastUsedAt: at });
+        }
+      }),
+
     changePassword(userId) {
       versions.set(userId, (versions.get(userId) ?? 0) + 1);
     },

@@ -10,7 +10,7 @@ import { readBlocks, type Block } from './markdown.ts';
 import { until } from './until.ts';
 
 /** The ports in the documents. Each is replaced by a free one, because it may be in use here. */
-const PORTS = ['3000', '9464', '4000', '4181', '4182'];
+const PORTS = ['3000', '9464', '3001', '9465', '4000', '4181', '4182'];
 
 /**
  * npm without a registry: an install links to the packages that `npm ci` has installed in this checkout, and a packed
@@ -102,7 +102,10 @@ export async function aNewcomer(t: Test, words: Readonly<Record<string, string>>
   });
 
   const adapt = (text: string) => {
-    const ported = text.replaceAll(/(?<=localhost:|listen\()\d{4}\b/g, (port) => ports.get(port) ?? port);
+    const ported = text.replaceAll(
+      /(?<=localhost:|listen\(|PORT=)\d{4}\b/g,
+      (port) => ports.get(port) ?? port,
+    );
     return Object.entries(words).reduce((adapted, [word, here]) => adapted.replaceAll(word, here), ported);
   };
 

@@ -37,10 +37,16 @@ export function aPackageWithVerifier(t: Test, archive?: string): string {
   return aPackageWith(t, 'verifier', ['jose'], archive);
 }
 
-/** The same with the packed agent besides. @returns the path of its program. */
-export function packedAgent(t: Test): string {
+/** The same with the packed agent besides. */
+export function aPackageWithAgent(t: Test): string {
   const folder = aPackageWithVerifier(t);
-  return join(unpack(folder, 'agent'), 'dist/main.js');
+  unpack(folder, 'agent');
+  return folder;
+}
+
+/** @returns the path of the packed agent’s program. */
+export function packedAgent(t: Test): string {
+  return join(aPackageWithAgent(t), 'node_modules/@latchkey/agent/dist/main.js');
 }
 
 export function aPackageWithClient(t: Test): string {
@@ -53,7 +59,8 @@ export function packedLoad(t: Test, archive?: string): string {
   return join(folder, 'node_modules/@latchkey/load/dist/main.js');
 }
 
-function unpack(folder: string, name: string, archive = pack(folder, name)): string {
+/** Installs a package of ours into the folder, and none that it depends on. @returns where it is */
+export function unpack(folder: string, name: string, archive = pack(folder, name)): string {
   const unpacked = join(folder, 'node_modules/@latchkey', name);
   mkdirSync(unpacked, { recursive: true });
   const options = ['-xzf', archive, '--strip-components=1'];

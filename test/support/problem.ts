@@ -15,7 +15,7 @@ const TOKEN_AT_FAULT: readonly ErrorCode[] = ['invalid_token', 'token_reused'];
 
 /** Challenges that say what is needed. */
 const CHALLENGES: Partial<Record<ErrorCode, RegExp>> = {
-  insufficient_scope: /^Bearer error="insufficient_scope", scope="[a-z0-9:_-]+( [a-z0-9:_-]+)*"$/,
+  insufficient_scope: /^Bearer error="insufficient_scope"(, scope="[a-z0-9:_-]+( [a-z0-9:_-]+)*")?$/,
   insufficient_user_authentication:
     /^Bearer error="insufficient_user_authentication"(, acr_values="(mfa|phr)")?(, max_age="[1-9]\d*")?$/,
 };

@@ -58,6 +58,7 @@ export const PYTHON_MODULES: Readonly<Record<string, string>> = {
   django: 'python3-django',
   flask: 'python3-flask',
   passlib: 'python3-passlib',
+  pytest: 'python3-pytest',
 };
 
 /** Why a suite that starts these programs cannot run here, or false. */

@@ -40,6 +40,9 @@
   "REDIS_MODE" "REDIS_NODES" "REDIS_SENTINEL_NAME" "REDIS_SENTINEL_USERNAME" "REDIS_SENTINEL_PASSWORD" "SIGNING_KEYS_DIR"
   "REFRESH_TOKEN_SECRET" "FACTOR_KEYS" "SHUTDOWN_TIMEOUT" }}
 {{- range .Values.extraEnv }}
+{{- if has .name (list "SEED_FILE" "SEED_FILE_FILE") }}
+{{- fail (printf "remove %s from extraEnv: it is for development, and production does not start with it" .name) }}
+{{- end }}
 {{- $variable := trimSuffix "_FILE" .name }}
 {{- if or (has $variable $own) (hasKey $.Values.config $variable) }}
 {{- fail (printf "remove %s from extraEnv: %s is set by the chart, or belongs in `config`" .name $variable) }}

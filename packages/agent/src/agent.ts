@@ -50,12 +50,15 @@ export async function startAgent({
   const checkTokens = makeCheckTokens({
     verifier,
     audience: configuration.verifier.audience,
-    checked(refusal: VerifierError | null) {
+    checked(refusal: VerifierError | null, requestId?: string) {
       metrics.checked(refusal);
-      if (refusal) refusals('info', refusal.message, { code: refusal.code, reason: refusal.reason });
+      if (!refusal) return;
+      const { code, reason, message } = refusal;
+      refusals('info', message, { code, reason, request_id: requestId });
     },
     // Its message might hold a part of the request.
-    failed: (error) => log('error', 'a check failed', { error: (error as Error).name }),
+    failed: (error, requestId) =>
+      log('error', 'a check failed', { error: (error as Error).name, request_id: requestId }),
   });
   const main = makeServer(checkTokens);
   const exposition = () =>

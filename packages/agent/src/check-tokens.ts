@@ -8,15 +8,15 @@ import {
   type VerifiedToken,
   type Verifier,
 } from '@latchkey/verifier';
-import { answerProblem } from './problems.ts';
+import { answerProblem, requestIdOf } from './problems.ts';
 
 interface Parts {
   verifier: Pick<Verifier<TokenType>, 'verify' | 'accept'>;
   audience: string;
-  /** Called after each check, with null if the token is good. */
-  checked: (refusal: VerifierError | null) => void;
+  /** Called after each check, with null if the token is good. @param requestId of the problem, if it is refused. */
+  checked: (refusal: VerifierError | null, requestId?: string) => void;
   /** Called with the error of a check that ended in neither. */
-  failed: (error: unknown) => unknown;
+  failed: (error: unknown, requestId: string) => unknown;
 }
 
 /** Bytes, as at Latchkey. */
@@ -30,7 +30,10 @@ const FORM = 'application/x-www-form-urlencoded';
 /** Answers `/verify` and `/scopes/{scopes}/verify`, for any method and any path below, and `POST /introspect` (RFC 7662). */
 export function makeCheckTokens({ verifier, audience, checked, failed }: Parts): RequestListener {
   const { accept } = verifier;
-  const guardOf = (scope?: readonly string[]) => verifierMiddleware(verifier, { onRefused: checked, scope });
+  const onRefused = (error: VerifierError, _request: unknown, id: string) => {
+    checked(error, id);
+  };
+  const guardOf = (scope?: readonly string[]) => verifierMiddleware(verifier, { onRefused, scope });
   const guard = guardOf();
 
   function verify(request: IncomingMessage, response: ServerResponse, guarded = guard): void {
@@ -45,8 +48,9 @@ export function makeCheckTokens({ verifier, audience, checked, failed }: Parts):
   /** As Latchkey refuses a demand that it does not understand. */
   function refuseDemand(response: ServerResponse): unknown {
     const code = 'insufficient_user_authentication';
-    checked(new VerifierError(code, 'configuration', 'the agent checks no demand_… of a proxy'));
-    return answerProblem(response, code, { 'www-authenticate': `Bearer error="${code}"` });
+    const id = requestIdOf(response.req);
+    checked(new VerifierError(code, 'configuration', 'the agent checks no demand_… of a proxy'), id);
+    return answerProblem(response, code, { 'www-authenticate': `Bearer error="${code}"` }, id);
   }
 
   /** @param names of scopes, separated by commas. A mistake in a proxy's configuration shows at every request. */
@@ -61,7 +65,11 @@ export function makeCheckTokens({ verifier, audience, checked, failed }: Parts):
     verify(request, response, guarded);
   }
 
-  async function introspect(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
+  async function introspect(
+    request: IncomingMessage,
+    response: ServerResponse,
+    id: string,
+  ): Promise<unknown> {
     if (request.method !== 'POST') return answerProblem(response, 'method_not_allowed', { allow: 'POST' });
     if ((request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() !== FORM)
       return answerProblem(response, 'unsupported_media_type');
@@ -69,7 +77,7 @@ export function makeCheckTokens({ verifier, audience, checked, failed }: Parts):
     if (body === null) return answerProblem(response, 'body_too_large', { connection: 'close' });
     const [token, ...others] = new URLSearchParams(body).getAll('token');
     if (!token || others.length > 0) return answerProblem(response, 'validation_failed');
-    const answer = JSON.stringify(await introspection(token));
+    const answer = JSON.stringify(await introspection(token, id));
     const headers = {
       'content-type': 'application/json; charset=utf-8',
       'content-length': Buffer.byteLength(answer),
@@ -79,7 +87,7 @@ export function makeCheckTokens({ verifier, audience, checked, failed }: Parts):
     return response.writeHead(200, headers).end(answer);
   }
 
-  async function introspection(token: string): Promise<object> {
+  async function introspection(token: string, id: string): Promise<object> {
     try {
       const verified = await verifier.verify(token);
       checked(null);
@@ -96,17 +104,22 @@ export function makeCheckTokens({ verifier, audience, checked, failed }: Parts):
       };
     } catch (error) {
       if (!(error instanceof VerifierError)) throw error;
-      checked(error);
+      checked(error, id);
       if (error.code === 'unavailable') throw error;
       return { active: false };
     }
   }
 
-  function fail(response: ServerResponse, error: unknown): unknown {
+  function fail(response: ServerResponse, error: unknown, id = requestIdOf(response.req)): unknown {
     if (response.headersSent || response.destroyed) return null;
-    if (error instanceof VerifierError) return answerProblem(response, 'unavailable');
-    failed(error);
-    return answerProblem(response, 'internal_error');
+    if (error instanceof VerifierError) return answerProblem(response, 'unavailable', undefined, id);
+    failed(error, id);
+    return answerProblem(response, 'internal_error', undefined, id);
+  }
+
+  function introspectOrFail(request: IncomingMessage, response: ServerResponse): void {
+    const id = requestIdOf(request);
+    introspect(request, response, id).catch((error: unknown) => void fail(response, error, id));
   }
 
   return (request, response) => {
@@ -114,8 +127,7 @@ export function makeCheckTokens({ verifier, audience, checked, failed }: Parts):
     const [, scopes] = IN_SCOPE.exec(path) ?? [];
     if (path === '/verify' || path.startsWith('/verify/')) verify(request, response);
     else if (scopes !== undefined) verifyInScope(request, response, scopes);
-    else if (path === '/introspect')
-      introspect(request, response).catch((error: unknown) => void fail(response, error));
+    else if (path === '/introspect') introspectOrFail(request, response);
     else answerProblem(response, 'not_found');
   };
 }

@@ -4,8 +4,7 @@ import { isIP } from 'node:net';
 import { isAbsolute } from 'node:path';
 import { getSystemErrorMap } from 'node:util';
 import type { ClientOptions, TokenType, VerifierOptions, WhenStale } from '@latchkey/verifier';
-
-export type Environment = Readonly<Record<string, string | undefined>>;
+import { givenVariables, type Environment } from './environment.ts';
 
 export interface Address {
   host: string;
@@ -29,20 +28,20 @@ const PLAIN = 'without user, query and fragment';
 const TYPES: readonly TokenType[] = ['access', 'llt', 'service'];
 const WHEN_STALE: readonly WhenStale[] = ['introspect', 'refuse', 'accept'];
 
-/** An empty variable counts as missing. @throws ConfigurationError with every problem */
+/** @throws ConfigurationError with every problem */
 export function readConfiguration(env: Environment): Configuration {
+  const given = givenVariables(env);
   const problems: string[] = [];
 
   function read<Value>(name: string, what: string, parse: (text: string) => Value | null, or = ''): Value {
-    const { [name]: given = '' } = env;
-    const text = given === '' ? or : given;
+    const text = given[name] ?? or;
     const value = text === '' ? null : parse(text);
     if (value === null) problems.push(`${name} must be ${what}: ${found(text)}`);
     return value as Value;
   }
 
   const url = read('LATCHKEY_URL', `the http(s) URL of Latchkey, ${PLAIN}`, withoutSlash);
-  const issuer = env.LATCHKEY_ISSUER
+  const issuer = given.LATCHKEY_ISSUER
     ? read('LATCHKEY_ISSUER', `Latchkey’s ISSUER, an http(s) URL ${PLAIN}`, httpUrl)
     : url;
   const audience = read('LATCHKEY_AUDIENCE', 'the audience of this service', (text) => text);
@@ -53,10 +52,10 @@ export function readConfiguration(env: Environment): Configuration {
   // It asks its callers for no credentials.
   const listen = read('AGENT_LISTEN', 'a loopback address and a port', loopback, '127.0.0.1:4181');
   const ops = read('AGENT_OPS_LISTEN', 'an IP address and a port', address, '127.0.0.1:4182');
-  const credentials = CLIENT.filter((name) => env[name]).join(', ');
+  const credentials = CLIENT.filter((name) => given[name]).join(', ');
   if (!WAYS.includes(credentials))
     problems.push(`Set exactly one of these: ${WAYS.join('; ')}: found ${credentials || 'none of them'}`);
-  const client = readClient(env, problems);
+  const client = readClient(given, problems);
   if (problems.length > 0) throw new ConfigurationError(problems.join('\n'));
   const verifier = { url, issuer, audience, client, accept, maxStaleness, whenStale };
   return { verifier, credentials, listen, ops };
@@ -67,12 +66,12 @@ const [ID, SECRET, SECRET_FILE, TOKEN_FILE] = CLIENT as [string, string, string,
 /** The variables that belong together. */
 const WAYS = [`${ID}, ${SECRET}`, `${ID}, ${SECRET_FILE}`, TOKEN_FILE];
 
-function readClient(env: Environment, problems: string[]): ClientOptions {
-  const [secretFile, tokenFile] = [env[SECRET_FILE], env[TOKEN_FILE]];
-  const secret = secretFile ? contentOf(SECRET_FILE, secretFile, problems) : env[SECRET];
-  if (!tokenFile) return { id: env[ID], secret };
+function readClient(given: Environment, problems: string[]): ClientOptions {
+  const [secretFile, tokenFile] = [given[SECRET_FILE], given[TOKEN_FILE]];
+  const secret = secretFile ? contentOf(SECRET_FILE, secretFile, problems) : given[SECRET];
+  if (!tokenFile) return { id: given[ID], secret };
   contentOf(TOKEN_FILE, tokenFile, problems);
-  // At each use: Kubernetes replaces the file.
+  // At each use: Kubernetes replaces the file. The verifier takes off what stands around the token.
   return { assertion: () => readFile(tokenFile, 'utf8') };
 }
 

@@ -1,4 +1,5 @@
-import type { ServerResponse } from 'node:http';
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 
 /** Refusals besides those of the verifier, as Latchkey answers them (RFC 9457). */
@@ -22,15 +23,26 @@ const PROBLEMS = {
 
 export type Code = keyof typeof PROBLEMS;
 
-export function answerProblem(response: ServerResponse, code: Code, more?: Record<string, string>): unknown {
-  const { status, headers, body } = render(code, more);
+/** The request's X-Request-Id, or a new one if it has none that Latchkey would take. */
+export function requestIdOf({ headers: { 'x-request-id': given } }: IncomingMessage): string {
+  return typeof given === 'string' && /^[A-Za-z0-9-]{1,64}$/.test(given) ? given : randomUUID();
+}
+
+/** @param requestId where the log names it too. */
+export function answerProblem(
+  response: ServerResponse,
+  code: Code,
+  more?: Record<string, string>,
+  requestId = requestIdOf(response.req),
+): unknown {
+  const { status, headers, body } = render(code, requestId, more);
   return response.writeHead(status, headers).end(body);
 }
 
 /** A request that Node could not read has no response. */
 export function answerClientError({ code }: NodeJS.ErrnoException, socket: Duplex): void {
   if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-  const { status, title, headers, body } = render(codeOf(code), { connection: 'close' });
+  const { status, title, headers, body } = render(codeOf(code), randomUUID(), { connection: 'close' });
   const lines = Object.entries(headers).map((each) => `${each.join(': ')}\r\n`);
   socket.end(`HTTP/1.1 ${status} ${title}\r\n${lines.join('')}\r\n${body}`);
 }
@@ -40,9 +52,10 @@ function codeOf(code: string | undefined): Code {
   return code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'request_timeout' : 'bad_request';
 }
 
-function render(code: Code, more?: Record<string, string>) {
+function render(code: Code, requestId: string, more?: Record<string, string>) {
   const [status, title, detail] = PROBLEMS[code];
-  const body = JSON.stringify({ type: `urn:latchkey:error:${code}`, title, status, detail, code });
+  const problem = { type: `urn:latchkey:error:${code}`, title, status, detail, code };
+  const body = JSON.stringify({ ...problem, request_id: requestId });
   const headers = {
     'content-type': 'application/problem+json',
     'content-length': String(Buffer.byteLength(body)),

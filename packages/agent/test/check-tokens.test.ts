@@ -8,18 +8,22 @@ import { listen } from '../../../test/support/listen.ts';
 /** @param outcome of each check */
 async function startChecks(t: Test, outcome: object) {
   const failures: unknown[] = [];
+  const ids: (string | undefined)[] = [];
   const verify = () =>
     outcome instanceof Error ? Promise.reject(outcome) : Promise.resolve(outcome as VerifiedToken<TokenType>);
   const checkTokens = makeCheckTokens({
     verifier: { verify, accept: ['access', 'service'] },
     audience: 'shop',
-    checked: () => undefined,
-    failed: (error) => failures.push(error),
+    checked: (_refusal, id) => ids.push(id),
+    failed: (error, id) => {
+      failures.push(error);
+      ids.push(id);
+    },
   });
   const url = await listen(t, createServer(checkTokens));
   const introspect = (body: string) =>
     fetch(`${url}/introspect`, { method: 'POST', body: new URLSearchParams(body) });
-  return { url, introspect, failures };
+  return { url, introspect, failures, ids };
 }
 
 test('an introspection that cannot be told is 503, and never inactive', async (t) => {
@@ -36,6 +40,29 @@ test('an error of our own is 500, and reported', async (t) => {
   t.equal((await introspect('token=x')).status, 500);
   t.equal((await fetch(`${url}/verify`, { headers: bearer('x') })).status, 500);
   t.strictSame(failures, [error, error]);
+});
+
+test('every problem has the request’s id, under which the log names it', async (t) => {
+  const user = { tokenType: 'access', userId: 7, sid: 11, roles: [], claims: {} };
+  const cases = [
+    [new VerifierError('invalid_token', 'expired', 'bad'), '/verify', true],
+    [new VerifierError('unavailable', 'unreachable', 'no answer'), '/introspect', true],
+    [new Error('ours'), '/verify', true],
+    [new Error('ours'), '/introspect', true],
+    [user, '/verify?demand_acr=mfa', true],
+    [user, '/nowhere', false],
+  ] as const;
+  for (const [outcome, path, isLogged] of cases)
+    for (const given of ['r-1', 'not an id']) {
+      const { url, ids } = await startChecks(t, outcome);
+      const headers = { ...bearer('x'), 'x-request-id': given };
+      const body = path === '/introspect' ? new URLSearchParams('token=x') : null;
+      const answer = await fetch(url + path, { method: body ? 'POST' : 'GET', headers, body });
+      const { request_id: id } = (await answer.json()) as { request_id: string };
+      if (given === 'r-1') t.equal(id, given, path);
+      else t.match(id, /^[\da-f-]{36}$/, path);
+      if (isLogged) t.strictSame([...new Set(ids)], [id], path);
+    }
 });
 
 test('a service is no user, and two tokens are none', async (t) => {
@@ -122,6 +149,14 @@ test('the scopes of the path reach the verifier, and nothing else of the request
   for (const path of ['/scopes/verify', '/scopes/a', '/scopes/a/verifyx', '/scopes/a/b/verify'])
     t.equal((await ask(path)).status, 404, path);
   t.equal(asked.length, 3);
+});
+
+test('where the path names no scopes, a limited token is 403, and inactive at introspection', async (t) => {
+  const { url, introspect } = await startChecks(t, new VerifierError('insufficient_scope', 'scope', 'none'));
+  const answer = await fetch(`${url}/verify`, { headers: bearer('x') });
+  t.equal(answer.status, 403);
+  t.equal(answer.headers.get('www-authenticate'), 'Bearer error="insufficient_scope"');
+  t.strictSame(await (await introspect('token=x')).json(), { active: false });
 });
 
 test('too few scopes are 403 with the challenge', async (t) => {

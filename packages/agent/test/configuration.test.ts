@@ -2,7 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
 import type { ConfigurationError } from '../src/configuration.ts';
-import { readConfiguration, type Environment } from '../src/configuration.ts';
+import { readConfiguration } from '../src/configuration.ts';
+import type { Environment } from '../src/environment.ts';
 import { testFolder } from '../../../test/support/folder.ts';
 
 const SECRET = { LATCHKEY_CLIENT_ID: 'lkc_1', LATCHKEY_CLIENT_SECRET: 'lks_1' };
@@ -80,6 +81,21 @@ test('takes what is given', async (t) => {
   t.equal(await client.assertion?.(), 'two', 'at each use');
 });
 
+test('white space and byte order marks around variables and files do not count', (t) => {
+  const secret = join(testFolder(t), 'secret');
+  writeFileSync(secret, '\ufeff lks_1\r\n');
+  const plain = { ...LEAST, LATCHKEY_ISSUER: 'https://issuer.example', AGENT_ACCEPT: 'access', ...NO_SECRET };
+  const expected = readConfiguration({ ...plain, ...SECRET });
+  const around = (given: Environment) =>
+    Object.fromEntries(Object.entries(given).map(([name, value]) => [name, `\ufeff ${value}\t\r\n`]));
+  t.strictSame(readConfiguration(around({ ...plain, ...SECRET })), expected);
+  const { LATCHKEY_CLIENT_ID } = SECRET;
+  const byFile = around({ ...plain, LATCHKEY_CLIENT_ID, LATCHKEY_CLIENT_SECRET_FILE: secret });
+  t.strictSame(readConfiguration(byFile).verifier, expected.verifier);
+  t.match(problemsOf({ LATCHKEY_URL: ' \ufeff\n' }), [/it is missing$/]);
+  t.end();
+});
+
 test('names each variable that is wrong', (t) => {
   const folder = testFolder(t);
   const [file, empty] = [join(folder, 'file'), join(folder, 'empty')];
@@ -95,7 +111,7 @@ test('names each variable that is wrong', (t) => {
       'https://ada@id.example',
       'https://id.example/?x',
       'https://id.example#x',
-      ' https://id.example',
+      'https://id. example',
       'http://[::1',
     ].map((url): [Environment, RegExp] => [{ LATCHKEY_URL: url }, /^LATCHKEY_URL must be /]),
     [{ LATCHKEY_AUDIENCE: '' }, /^LATCHKEY_AUDIENCE .* missing$/],

@@ -1,5 +1,6 @@
 import { makeAuthorized } from './authorized.ts';
-import { isRefusal } from './latchkey-error.ts';
+import { isRefusal, type LatchkeyError } from './latchkey-error.ts';
+import type { Operations } from './operations.ts';
 import { allowedUrl, originOf, pageOrigin } from './origins.ts';
 import type { Pair } from './pair.ts';
 import { makeRenewal, pairOf } from './renewal.ts';
@@ -10,12 +11,20 @@ import { inMemory, makeSessionStore, sessionOf, type Session, type TokenStorage 
 
 export interface ClientOptions {
   /** Latchkey’s, with a path if it has one. Default: the page’s origin; outside of a page it must be given. */
-  url?: string;
+  url?: string | undefined;
   /** The origins, besides that of `url`, that may get the access token. */
-  apis?: readonly string[];
-  /** Default: memory, so that a reload signs out. */
-  storage?: TokenStorage;
-  fetch?: typeof globalThis.fetch;
+  apis?: readonly string[] | undefined;
+  /**
+   * Or what returns it, such as `() => localStorage`, which throws where a browser blocks storage: then the session is in
+   * memory. Default: memory, so that a reload signs out.
+   */
+  storage?: TokenStorage | null | (() => TokenStorage | null | undefined) | undefined;
+  fetch?: typeof globalThis.fetch | undefined;
+  /**
+   * Hears of `storage_failed` where no call rejects with it, because the client goes on in memory. Default: a warning on
+   * the console.
+   */
+  onError?: ((error: LatchkeyError) => void) | undefined;
 }
 
 export interface Login {
@@ -78,23 +87,42 @@ export interface Client {
   /** With the access token; once more with another one after a 401 that refuses the token. */
   fetch: (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
   /** Any operation of Latchkey, with the access token if signed in. @returns the parsed answer */
-  request: (method: string, path: string, body?: unknown) => Promise<unknown>;
+  request: <Method extends string, Path extends string>(
+    method: Method,
+    path: Path,
+    ...body: BodyOf<OperationAt<Method, Path>>
+  ) => Promise<AnswerOf<OperationAt<Method, Path>>>;
 }
+
+/** One of `Operations`; `unknown` where they have none. */
+type OperationAt<Method, Path> = Path extends keyof Operations
+  ? Method extends keyof Operations[Path]
+    ? Operations[Path][Method]
+    : unknown
+  : unknown;
+type BodyOf<Operation> = Operation extends { body: infer Body }
+  ? [body: Body]
+  : Operation extends { answer: unknown }
+    ? [body?: undefined]
+    : [body?: unknown];
+type AnswerOf<Operation> = Operation extends { answer: infer Answer } ? Answer : unknown;
 
 const LOGIN = '/api/auth';
 const SIGNUP = '/api/auth/signup';
 
-/** @throws TypeError for a URL that is not http or https, and without `url` outside of a page */
+/** @throws TypeError for a URL that is not http or https, for an unknown option, and without `url` outside of a page */
 export function createClient(options: ClientOptions = {}): Client {
-  const { url: given = pageOrigin(), apis = [], storage = inMemory() } = options;
-  const request = makeSend((...request) => (options.fetch ?? globalThis.fetch)(...request));
+  const { url: given = pageOrigin(), apis = [], storage = inMemory(), fetch, onError, ...unknown } = options;
+  // A misspelt `storage` would sign users out at each reload.
+  for (const name in unknown) throw new TypeError(`createClient has no option ${name}`);
+  const request = makeSend((...request) => (fetch ?? globalThis.fetch)(...request));
   const url = given.replace(/\/+$/, '');
   const origins = [url, ...apis].map(originOf);
   if (origins.includes(null) || /[?#]/.test(url))
     throw new TypeError('url and apis must be http or https URLs');
   // React Native’s SecureStore takes only such characters.
   const key = `latchkey.${url.replace(/[^a-z\d.-]/gi, (sign) => `_${sign.charCodeAt(0).toString(16)}`)}`;
-  const store = makeSessionStore(storage, key);
+  const store = makeSessionStore(storage, key, onError);
   const server = makeServer(url, request);
   const renewal = makeRenewal(store, server);
   const authorized = makeAuthorized(store, renewal);
@@ -197,13 +225,13 @@ export function createClient(options: ClientOptions = {}): Client {
         isOnce: isStream(init.body),
       });
     },
-    async request(method, path, body) {
+    async request(method: string, path: string, body?: unknown) {
       allowedUrl(url + path, origins);
       const send = (token?: string) => server.exchange(method, path, { token, body });
       const answer = (await store.read())
         ? await authorized({ send, responseOf: ({ response }) => response })
         : await send();
-      return parseAnswer(answer);
+      return parseAnswer(answer) as never;
     },
   };
 }

@@ -8,5 +8,6 @@ export {
   type Signup,
 } from './create-client.ts';
 export { LatchkeyError, type FieldError, type OwnCode, type Problem } from './latchkey-error.ts';
+export type { Operations } from './operations.ts';
 export type { User } from './pair.ts';
 export type { Session, TokenStorage } from './session-store.ts';

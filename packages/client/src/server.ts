@@ -1,4 +1,5 @@
 import { LatchkeyError, type Problem } from './latchkey-error.ts';
+import { originOf, pageOrigin } from './origins.ts';
 import type { Send } from './requests.ts';
 
 export interface Answer {
@@ -22,6 +23,14 @@ const TIMEOUT = 10_000;
 
 /** Latchkey at its URL. */
 export function makeServer(url: string, request: Send) {
+  /** A browser tells a page none of these apart. At the page’s own origin, it can be only the first one. */
+  function suspects(): string {
+    const page = pageOrigin();
+    return page && page !== originOf(url)
+      ? `: Latchkey is away, its CORS_ORIGINS lacks ${page}, or http and https are mixed`
+      : '';
+  }
+
   /** @throws LatchkeyError `no_answer` */
   async function exchange(method: string, path: string, sending: Sending = {}): Promise<Answer> {
     const { token, body, keepalive = false, cache } = sending;
@@ -46,7 +55,7 @@ export function makeServer(url: string, request: Send) {
       });
       return { response, text: await response.text() };
     } catch (cause) {
-      throw new LatchkeyError('no_answer', `no answer from ${url}`, { cause });
+      throw new LatchkeyError('no_answer', `no answer from ${url}${suspects()}`, { cause });
     } finally {
       clearTimeout(timer);
     }

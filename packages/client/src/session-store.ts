@@ -18,10 +18,23 @@ export interface Session {
 /** Milliseconds. */
 const TIMEOUT = 10_000;
 
+/** Of a write that may still happen. */
+const LATE = new Error('no answer within 10 s');
+
 export type SessionStore = ReturnType<typeof makeSessionStore>;
 
-/** What storage holds counts: another tab may have changed it. */
-export function makeSessionStore(storage: TokenStorage, key: string) {
+/**
+ * What storage holds counts: another tab may have changed it.
+ * @param onError hears that memory takes the place of the storage
+ */
+export function makeSessionStore(
+  given: TokenStorage | null | (() => TokenStorage | null | undefined),
+  key: string,
+  onError: (error: LatchkeyError) => void = (error) => {
+    console.warn(error);
+  },
+) {
+  let storage: TokenStorage | undefined;
   const listeners = new Set<() => void>();
   let session: Session | null | undefined;
   let shown: string | undefined;
@@ -39,17 +52,41 @@ export function makeSessionStore(storage: TokenStorage, key: string) {
       });
   }
 
+  /** From now on. Tells of it later, so that an error of the page stays its own. */
+  function useMemory(cause?: unknown): TokenStorage {
+    void Promise.resolve(failed('the session is in memory, so a reload signs out', cause)).then(onError);
+    return (storage = inMemory());
+  }
+
+  function opened(): TokenStorage {
+    try {
+      return (storage ??= (typeof given === 'function' ? given() : given) ?? useMemory());
+    } catch (cause) {
+      return useMemory(cause);
+    }
+  }
+
+  /** @param held whether another tab, or this one later, could use what stays if the write fails: then it counts as theft */
+  async function write(text: string, held: boolean): Promise<void> {
+    try {
+      await settled(opened().setItem(key, text));
+    } catch (cause) {
+      if (held || cause === LATE) throw cause;
+      useMemory(cause).setItem(key, text);
+    }
+  }
+
   async function access(decide: (held: Pair | null) => Pair | null | undefined): Promise<Pair | null> {
     try {
-      let pair = readPair(parseJson((await settled(storage.getItem(key))) ?? ''));
+      let pair = readPair(parseJson((await settled(opened().getItem(key))) ?? ''));
       const next = decide(pair);
-      if (next === null) await settled(storage.removeItem(key));
-      else if (next) await settled(storage.setItem(key, writePair(next)));
+      if (next === null) await settled(opened().removeItem(key));
+      else if (next) await write(writePair(next), pair !== null);
       if (next !== undefined) pair = next;
       show(pair);
       return pair;
     } catch (cause) {
-      throw new LatchkeyError('storage_failed', 'the storage failed', { cause });
+      throw failed('no session was read or stored', cause);
     }
   }
 
@@ -82,6 +119,10 @@ export function makeSessionStore(storage: TokenStorage, key: string) {
   };
 }
 
+function failed(effect: string, cause: unknown): LatchkeyError {
+  return new LatchkeyError('storage_failed', `the storage failed: ${effect}`, { cause });
+}
+
 export function sessionOf({ session, user }: Pair): Session {
   return Object.freeze({ id: session, user });
 }
@@ -101,7 +142,7 @@ function settled<Value>(value: Value | Promise<Value>): Value | Promise<Value> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => {
-      reject(new Error('no answer within 10 s'));
+      reject(LATE);
     }, TIMEOUT);
   });
   return Promise.race([value, late]).finally(() => {

@@ -1,6 +1,6 @@
 import http from 'node:http';
 import { test } from 'tap';
-import { createClient, type ClientOptions, type TokenStorage } from '../src/main.ts';
+import { createClient, type ClientOptions, type LatchkeyError, type TokenStorage } from '../src/main.ts';
 import { deferred } from '../../../test/support/deferred.ts';
 import { listen } from '../../../test/support/listen.ts';
 import { aPair, fakeServer, json, problem, sharedStorage, tokenRefused } from './fake-server.ts';
@@ -15,8 +15,12 @@ const [old, renewed] = [aPair({ generation: 1 }), aPair({ generation: 2 })];
 const expired = { ...old, stored_at: Date.now() - 3_600_000 };
 const account = { username: 'ada', password: 'correct horse' };
 
-function aClient(server: Pick<ClientOptions, 'fetch'>, storage: TokenStorage, more: ClientOptions = {}) {
-  return createClient({ url: URL, apis: ['https://SHOP.example.com:443'], storage, ...server, ...more });
+function aClient(
+  { fetch }: Pick<ClientOptions, 'fetch'>,
+  storage: ClientOptions['storage'],
+  more: ClientOptions = {},
+) {
+  return createClient({ url: URL, apis: ['https://SHOP.example.com:443'], storage, fetch, ...more });
 }
 
 test('the session is the same object until it changes', async (t) => {
@@ -276,7 +280,7 @@ test('in a page, a path is one of the page', async (t) => {
   Object.assign(globalThis, { location: { origin: URL } });
   t.teardown(() => Reflect.deleteProperty(globalThis, 'location'));
   const server = fakeServer({ [`GET ${URL}/orders`]: [() => new Response('ok')] });
-  const client = createClient({ storage: sharedStorage(old).storage, ...server });
+  const client = createClient({ storage: sharedStorage(old).storage, fetch: server.fetch });
   t.equal((await client.fetch('/orders')).status, 200);
   t.equal((await client.fetch(new globalThis.URL('/orders', URL))).status, 200);
   for (const url of ['//evil.example/', '/\\evil.example/', 'orders', 'https://evil.example/'])
@@ -427,6 +431,115 @@ test('a storage that throws, or is full, loses no session', async (t) => {
   });
   await t.rejects(full.logout(), { code: 'storage_failed' });
   t.match(server.sent.at(-1), { line: LOGOUT, token: old.access_token });
+});
+
+test('a storage that is blocked, missing or full at the first pair leaves the session in memory', async (t) => {
+  const denied = (): never => {
+    throw new Error('denied');
+  };
+  const { storage, items } = sharedStorage();
+  const rows: [string, ClientOptions['storage'], cause: unknown][] = [
+    ['blocked', denied, { message: 'denied' }],
+    ['none', () => null, undefined],
+    ['nothing', () => undefined, undefined],
+    ['none, as it is', null, undefined],
+    ['full', { ...storage, setItem: denied }, { message: 'denied' }],
+    ['full, and slow', { ...storage, setItem: () => Promise.reject(new Error('full')) }, { message: 'full' }],
+  ];
+  for (const [name, given, cause] of rows) {
+    const told: LatchkeyError[] = [];
+    const server = fakeServer({
+      [LOGIN]: [() => json(200, old)],
+      [REFRESH]: [() => json(200, renewed)],
+      [LOGOUT]: [() => json(200, {})],
+    });
+    const client = aClient(server, given, {
+      onError(error) {
+        told.push(error);
+        throw new Error('of the page');
+      },
+    });
+    const thrown = new Promise((resolve) => process.once('unhandledRejection', resolve));
+    t.match(await client.login(account), { id: 1 }, name);
+    t.match(await thrown, { message: 'of the page' }, 'the error of a listener stays its own');
+    t.equal(await client.accessToken(), old.access_token);
+    await client.refresh();
+    t.equal(await client.accessToken(), renewed.access_token, 'also the second pair');
+    t.equal(told.length, 1);
+    t.match(told, [
+      { code: 'storage_failed', message: /a reload signs out/, ...(cause !== undefined && { cause }) },
+    ]);
+    await client.logout();
+    t.equal(client.session, null);
+    t.equal(items.size, 0);
+  }
+});
+
+test('without onError, a client warns that its session is in memory', async (t) => {
+  const { warn } = console;
+  t.teardown(() => (console.warn = warn));
+  const warned: unknown[] = [];
+  console.warn = (...words: unknown[]) => warned.push(...words);
+  const client = aClient(fakeServer({}), () => null);
+  await t.rejects(client.accessToken(), { code: 'signed_out' });
+  t.match(warned, [{ name: 'LatchkeyError', code: 'storage_failed' }]);
+});
+
+test('once a pair is stored, a failure of the storage is no reason for memory', async (t) => {
+  const { storage, stored } = sharedStorage();
+  let writes = 0;
+  const told: unknown[] = [];
+  const server = fakeServer({ [LOGIN]: [() => json(200, old)], [REFRESH]: [() => json(200, renewed)] });
+  const full: TokenStorage = {
+    ...storage,
+    setItem(key, value) {
+      if (++writes > 1) throw new Error('full');
+      storage.setItem(key, value);
+    },
+  };
+  const onError = (error: unknown) => told.push(error);
+  const client = aClient(server, () => full, { onError });
+  await client.login(account);
+  await t.rejects(client.refresh(), { code: 'storage_failed', cause: { message: 'full' } });
+  t.equal(
+    stored()?.refresh_token,
+    old.refresh_token,
+    'another tab may send it, so the next pair was not used',
+  );
+  t.equal(await client.accessToken(), old.access_token);
+  t.strictSame(told, []);
+});
+
+test('a write that is late may still happen, so it is no reason for memory', async (t) => {
+  const { setTimeout: real } = globalThis;
+  t.teardown(() => Object.assign(globalThis, { setTimeout: real }));
+  Object.assign(globalThis, { setTimeout: (work: () => void, ms: number) => real(work, ms / 1000) });
+  const never = () => new Promise<never>(() => undefined);
+  const told: unknown[] = [];
+  const server = fakeServer({ [LOGIN]: [() => json(200, old)], [LOGOUT]: [() => json(200, {})] });
+  const slow = { ...sharedStorage().storage, setItem: never };
+  const client = aClient(server, slow, { onError: (error) => told.push(error) });
+  await t.rejects(client.login(account), { code: 'storage_failed', cause: { message: /within 10 s/ } });
+  t.strictSame(server.lines(), [LOGIN, LOGOUT], 'the session has ended');
+  t.strictSame(told, []);
+});
+
+test('an unknown option is a mistake', (t) => {
+  const misspelt = { url: URL, storag: sharedStorage().storage } as ClientOptions;
+  t.throws(() => createClient(misspelt), { name: 'TypeError', message: 'createClient has no option storag' });
+  t.end();
+});
+
+test('in a page of another origin, no answer has three suspects', async (t) => {
+  Object.assign(globalThis, { location: { origin: 'https://app.example.com' } });
+  t.teardown(() => Reflect.deleteProperty(globalThis, 'location'));
+  const away = createClient({ url: URL, fetch: fakeServer({}).fetch });
+  await t.rejects(away.login(account), {
+    code: 'no_answer',
+    message: `no answer from ${URL}: Latchkey is away, its CORS_ORIGINS lacks https://app.example.com, or http and https are mixed`,
+  });
+  const own = createClient({ fetch: fakeServer({}).fetch });
+  await t.rejects(own.login(account), { message: 'no answer from https://app.example.com' });
 });
 
 test('a clock that jumps ahead ends no call', async (t) => {

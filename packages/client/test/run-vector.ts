@@ -25,7 +25,7 @@ interface Call {
   outcome: string;
 }
 
-interface Exchange {
+export interface Exchange {
   /** Seconds since the request before. Answers take no time. */
   wait?: Range;
   request: string;
@@ -36,11 +36,11 @@ interface Exchange {
   answer: Answer;
 }
 
-type Stored = 'none' | 'rubbish' | (Pair & { age: number });
-type Answer = 'lost' | 'silence' | Answered;
+export type Stored = 'none' | 'rubbish' | (Pair & { age: number });
+export type Answer = 'lost' | 'silence' | Answered;
 type CallName = keyof ReturnType<typeof callsOf>;
 
-interface Pair {
+export interface Pair {
   session: number;
   generation: number;
   /** Null leaves it out of the answer. */
@@ -48,7 +48,7 @@ interface Pair {
   lifetime: number;
 }
 
-interface Answered {
+export interface Answered {
   status: number;
   headers?: Readonly<Record<string, string>>;
   pair?: Pair;
@@ -71,6 +71,16 @@ export interface Host {
     text: string,
   ) => Pick<Response, 'status' | 'headers' | 'text'>;
   isAsynchronous: boolean;
+  /** What answers in place of the row, where it can. */
+  server?: Server;
+}
+
+/** A Latchkey that comes to the states of a row. */
+export interface Server {
+  /** A pair that it has issued, for storage. */
+  pair: (pair: Pair) => Promise<object>;
+  /** Undefined if it cannot answer this. */
+  answer: (exchange: Exchange, ...request: Parameters<typeof fetch>) => Promise<Response | undefined>;
 }
 
 /** What a client did, in the words of the row. */
@@ -104,7 +114,8 @@ export function expectedOf({ calls, exchanges, storage }: Vector): Seen {
 
 /** Plays one row against a client. Needs nothing of Node: pages load this file. */
 export async function runVector(row: Vector, host: Host): Promise<{ seen: Seen; waits: Waits }> {
-  const slot = makeSlot(host, row.stored);
+  const slot = makeSlot(host);
+  await slot.put(row.stored);
   const exchanges: Seen['exchanges'] = [];
   const waits: Waits = [];
   let sentAt = host.passed();
@@ -122,7 +133,7 @@ export async function runVector(row: Vector, host: Host): Promise<{ seen: Seen; 
     return Promise.resolve(host.respond(answer.status, answer.headers ?? {}, textOf(answer)) as Response);
   }
 
-  const fetch: typeof globalThis.fetch = (input, init) => {
+  const fetch: typeof globalThis.fetch = async (input, init) => {
     const exchange = row.exchanges[exchanges.length];
     const path = (input as string).replace(AUTH, '').replace(SERVICE, '');
     exchanges.push({
@@ -132,8 +143,9 @@ export async function runVector(row: Vector, host: Host): Promise<{ seen: Seen; 
     });
     waits.push({ waited: (host.passed() - sentAt) / 1000, allowed: exchange?.wait ?? [0, 0] });
     sentAt = host.passed();
-    if (exchange?.meanwhile) slot.put(exchange.meanwhile);
-    return answerOf(exchange?.answer, init?.signal);
+    const answer = exchange && (await host.server?.answer(exchange, input, init));
+    if (exchange?.meanwhile) await slot.put(exchange.meanwhile);
+    return answer ?? answerOf(exchange?.answer, init?.signal);
   };
 
   const client = host.createClient({ url: AUTH, apis: [SERVICE], storage: slot.storage, fetch });
@@ -167,7 +179,7 @@ function callsOf(client: Client) {
 }
 
 /** A storage of one item, which other tabs change too. */
-function makeSlot(host: Host, stored: Stored) {
+function makeSlot(host: Host) {
   let item: string | null = null;
   const later = <Value>(value: Value) => (host.isAsynchronous ? Promise.resolve(value) : value);
   const storage: TokenStorage = {
@@ -177,10 +189,13 @@ function makeSlot(host: Host, stored: Stored) {
   };
   const slot = {
     storage,
-    put(value: Stored) {
+    async put(value: Stored) {
       if (value === 'none') item = null;
       else if (value === 'rubbish') item = '{"access_token":"x.y.z"';
-      else item = JSON.stringify({ ...answerWith(value), stored_at: host.now() - value.age * 1000 });
+      else {
+        const pair = (await host.server?.pair(value)) ?? answerWith(value);
+        item = JSON.stringify({ ...pair, stored_at: host.now() - value.age * 1000 });
+      }
     },
     name() {
       try {
@@ -191,7 +206,6 @@ function makeSlot(host: Host, stored: Stored) {
       }
     },
   };
-  slot.put(stored);
   return slot;
 }
 

@@ -1,20 +1,12 @@
 // suite: browser
-import { readFileSync } from 'node:fs';
 import http from 'node:http';
-import { join } from 'node:path';
-import { test, type Test } from 'tap';
+import { test } from 'tap';
 import { chromiumMissing, openPage } from '../../../test/support/browser.ts';
 import { readVectors } from './clients-document.ts';
-import { ROOT } from '../../../test/support/documents.ts';
+import { clientSite } from './client-site.ts';
 import { listen } from '../../../test/support/listen.ts';
 import { aPair } from './fake-server.ts';
 import { expectedOf, type Seen } from './run-vector.ts';
-
-/** The folders that the page loads modules from. */
-const FOLDERS: Readonly<Record<string, string>> = {
-  client: 'packages/client/dist',
-  test: 'dist/packages/client/test',
-};
 
 /** Runs in the page. */
 const SCRIPT = `async (rows) => {
@@ -41,29 +33,10 @@ const REDIRECTED = `async ({ api, pair }) => {
   return answers;
 }`;
 
-/** A page that can import the client, and what else its origin answers. */
-async function openClientPage(t: Test, others?: http.RequestListener) {
-  const server = http.createServer((request, response) => {
-    const { url = '' } = request;
-    if (others && url.startsWith('/orders')) {
-      others(request, response);
-      return;
-    }
-    const [, folder = '', name] = /^\/(\w+)\/([\w-]+\.js)$/.exec(url) ?? [];
-    response.setHeader('content-type', name ? 'text/javascript' : 'text/html');
-    const path = FOLDERS[folder];
-    response.end(
-      path && name ? readFileSync(join(ROOT, path, name)) : '<!doctype html><link rel=icon href=data:,>',
-    );
-  });
-  const url = await listen(t, server);
-  const opened = await openPage(t, url);
-  await opened.page.goto(url);
-  return { url, ...opened };
-}
-
 test('every short row holds in Chromium', { skip: chromiumMissing }, async (t) => {
-  const { page, complaints } = await openClientPage(t);
+  const url = await clientSite(t);
+  const { page, complaints } = await openPage(t, url);
+  await page.goto(url);
   const rows = readVectors().filter(({ long }) => !long);
   const seen = await page.evaluate<Seen[]>(`(${SCRIPT})(${JSON.stringify(rows)})`);
   for (const [i, row] of rows.entries()) t.strictSame(seen[i], expectedOf(row), row.id);
@@ -86,10 +59,9 @@ test(
         response.writeHead(isMoved ? 307 : 200, { ...cors, ...(isMoved && { location }) }).end('good');
       };
     const api: string = await listen(t, http.createServer(service(() => api)));
-    const { page } = await openClientPage(
-      t,
-      service(() => api),
-    );
+    const url = await clientSite(t, { '/orders': service(() => api) });
+    const { page } = await openPage(t, url);
+    await page.goto(url);
     const body = await page.evaluate<string[]>(`(${REDIRECTED})(${JSON.stringify({ api, pair: aPair() })})`);
     t.strictSame(body, ['GET: good', 'POST: good', 'TypeError', 'TypeError', 'origin_not_allowed']);
     t.strictSame(seen, [

@@ -1,5 +1,6 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { readAccounts, textOf, type Account } from './accounts.ts';
+import { givenVariables, type Environment } from './environment.ts';
 import type { ServiceClient } from './exchange.ts';
 import { LoadError } from './load-error.ts';
 import { HERD, SCENARIO_NAMES, SCENARIOS, type ScenarioName } from './scenarios.ts';
@@ -15,8 +16,6 @@ export type Accounts =
 
 /** @returns the accounts that Latchkey's repository seeds. Only there can a run do without a service and accounts. */
 export type ListSeeded = (users: number) => Accounts;
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What a run must keep, beside the promises. Each is null if the run need not. */
 export interface Thresholds {
@@ -86,6 +85,7 @@ export function readArguments(
   env: Environment,
   listSeeded?: ListSeeded,
 ): RunArguments {
+  const given = givenVariables(env);
   const { values, positionals } = parseWords(words);
   const scenario = scenarioOf(positionals, listSeeded ? SCENARIO_NAMES : DEPLOYED);
   const usual =
@@ -95,21 +95,21 @@ export function readArguments(
     throw new LoadError('--url is missing: give the origin of the service, such as https://auth.example.com');
   if (scenario === 'herd' && url !== null)
     throw new LoadError('herd causes an outage, so it needs a service of its own: leave out --url');
-  const accounts = url === null ? null : accountsOf(values, env, listSeeded);
+  const accounts = url === null ? null : accountsOf(values, given, listSeeded);
   const listed = accounts?.from === 'list' ? accounts.list.length : Infinity;
-  const users = readUsers(values.users ?? env.LOAD_USERS, Math.min(usual.users, listed));
+  const users = readUsers(values.users ?? given.LOAD_USERS, Math.min(usual.users, listed));
   if (users > listed) throw new LoadError(`--users: ${users}, and --accounts has ${listed}`);
   return {
     scenario,
     url,
     users,
     accounts: accounts ?? (url === null ? null : (listSeeded?.(users) ?? null)),
-    seconds: positive('--seconds', values.seconds ?? env.LOAD_SECONDS, usual.seconds),
-    rate: scenario === 'herd' ? 0 : positive('--rate', values.rate ?? env.LOAD_RATE, usual.rate),
+    seconds: positive('--seconds', values.seconds ?? given.LOAD_SECONDS, usual.seconds),
+    rate: scenario === 'herd' ? 0 : positive('--rate', values.rate ?? given.LOAD_RATE, usual.rate),
     thresholds: thresholdsOf(values, scenario),
     report: values.report ?? 'reports/load',
-    lost: shareOf(env.LOAD_LOST),
-    connections: Math.ceil(positive('LOAD_CONNECTIONS', env.LOAD_CONNECTIONS, usual.connections, 1e5)),
+    lost: shareOf(given.LOAD_LOST),
+    connections: Math.ceil(positive('LOAD_CONNECTIONS', given.LOAD_CONNECTIONS, usual.connections, 1e5)),
   };
 }
 
@@ -158,14 +158,14 @@ type Values = ReturnType<typeof parseWords>['values'];
 /** @returns null for seeded ones. */
 function accountsOf(
   { accounts: file, 'sign-up': isSignUp }: Values,
-  env: Environment,
+  given: Environment,
   listSeeded?: ListSeeded,
 ): Accounts | null {
   if (file !== undefined && isSignUp) throw new LoadError('--sign-up or --accounts: take one');
   if (isSignUp) return { from: 'sign-up' };
   if (file !== undefined)
     return { from: 'list', list: readAccounts(file), hint: `its line in ${file} is wrong` };
-  const client = readClient(env);
+  const client = readClient(given);
   if (client) return { from: 'client', client };
   if (listSeeded) return null;
   throw new LoadError(
@@ -175,8 +175,8 @@ function accountsOf(
 
 const [ID, SECRET] = ['LATCHKEY_CLIENT_ID', 'LATCHKEY_CLIENT_SECRET'];
 
-function readClient(env: Environment): ServiceClient | null {
-  const { [ID]: clientId = '', [SECRET]: plain = '', [`${SECRET}_FILE`]: file = '' } = env;
+function readClient(given: Environment): ServiceClient | null {
+  const { [ID]: clientId = '', [SECRET]: plain = '', [`${SECRET}_FILE`]: file = '' } = given;
   if (clientId === '' && plain === '' && file === '') return null;
   const secret = file === '' ? plain : textOf(`${SECRET}_FILE`, file).trim();
   if (clientId === '' || secret === '' || (plain !== '' && file !== ''))

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { readArguments, readMergeArguments, USAGE, type ListSeeded } from './arguments.ts';
+import type { Environment } from './environment.ts';
 import { makeLiveView } from './live-view.ts';
 import { LoadError } from './load-error.ts';
 import { runLoadTest, type StartOwnService } from './load-test.ts';
@@ -19,7 +20,7 @@ export interface Repository {
  */
 export function runProgram(
   words: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
+  env: Environment,
   repository?: Repository,
 ): Promise<number> {
   return withMessages(async () => {

@@ -145,6 +145,17 @@ test('a client is an id and a secret, from the environment or a file', (t) => {
   t.end();
 });
 
+test('white space and byte order marks around variables and files do not count', (t) => {
+  const file = join(testFolder(t), 'secret');
+  writeFileSync(file, '\ufefflks_1\r\n');
+  const env = { LATCHKEY_CLIENT_ID: '\ufefflkc_1\n', LATCHKEY_CLIENT_SECRET: ' \n', LOAD_USERS: ' 7\r\n' };
+  t.match(read(['mixed-day', ...URL], { ...env, LATCHKEY_CLIENT_SECRET_FILE: `${file}\n` }), {
+    accounts: { from: 'client', client: { clientId: 'lkc_1', secret: 'lks_1' } },
+    users: 7,
+  });
+  t.end();
+});
+
 test('a file of accounts has usernames and passwords, in any form that a login takes', (t) => {
   const file = join(testFolder(t), 'accounts');
   const ofFile = (text: string, ...words: string[]) => {

@@ -27,7 +27,7 @@ const REFUSALS = {
     403,
     'Bearer error="insufficient_scope"',
     'Insufficient scope',
-    'The limited token lacks a scope that is needed here; see WWW-Authenticate.',
+    'A limited token is good only where scopes are needed and it has all of them; WWW-Authenticate names those that are needed here, if any.',
   ],
   insufficient_user_authentication: [
     401,
@@ -37,6 +37,9 @@ const REFUSALS = {
   ],
   unavailable: [503, '1', 'Unavailable', 'This service cannot check or get a token now; see Retry-After.'],
 } as const;
+
+/** As Latchkey reads it. Logs hold it, so it may not hold everything. */
+const REQUEST_ID = /^[A-Za-z0-9-]{1,64}$/;
 
 const BEARER = /^Bearer +([^\s]+) *$/i;
 
@@ -48,9 +51,10 @@ export interface BearerOptions<Request> extends Demand {
    */
   scope?: Scope | undefined;
   /**
-   * Called for each request that is refused, for a log. The client does not learn the reason. Its errors are ignored.
+   * Called for each request that is refused, for a log. The client does not learn the reason, but the `request_id`: the
+   * request's `X-Request-Id`, or a new one. Its errors are ignored.
    */
-  onRefused?: ((error: VerifierError, request: Request) => void) | undefined;
+  onRefused?: ((error: VerifierError, request: Request, requestId: string) => void) | undefined;
 }
 
 /** What `verify` is told at each request. */
@@ -76,13 +80,15 @@ export function checksOf(options: Omit<BearerOptions<never>, 'onRefused'>): Chec
 
 /**
  * Reads the token only from the Authorization header (RFC 6750, section 2.1).
+ * @param givenId the header X-Request-Id.
  * @throws any error that is not a VerifierError
  */
 export async function authenticate<Accepted extends TokenType>(
   { verify }: Pick<Verifier<Accepted>, 'verify'>,
   authorization = '',
-  onRefused: (error: VerifierError) => void = () => undefined,
+  onRefused: (error: VerifierError, requestId: string) => void = () => undefined,
   checks?: Checks,
+  givenId?: unknown,
 ): Promise<{ auth: VerifiedToken<Accepted> | LimitedToken } | { refusal: Refusal }> {
   try {
     if (!/^Bearer +\S/i.test(authorization)) throw invalid('missing', 'the request carries none');
@@ -91,17 +97,27 @@ export async function authenticate<Accepted extends TokenType>(
     return { auth: await (checks ? verify(token, checks) : verify(token)) };
   } catch (error) {
     if (!(error instanceof VerifierError)) throw error;
-    callListener(onRefused, error);
-    return { refusal: refuse(error) };
+    const requestId = typeof givenId === 'string' && REQUEST_ID.test(givenId) ? givenId : newRequestId();
+    callListener(onRefused, error, requestId);
+    return { refusal: refuse(error, requestId) };
   }
 }
 
-export function refuse({ code: errorCode, reason, expected = '' }: VerifierError): Refusal {
+function newRequestId(): string {
+  return crypto.randomUUID();
+}
+
+/** @param requestId of the request, if the caller knows one. */
+export function refuse(
+  { code: errorCode, reason, expected = '' }: VerifierError,
+  requestId = newRequestId(),
+): Refusal {
   const code = reason === 'missing' ? 'token_missing' : errorCode;
   const [status, hint, title, detail] = REFUSALS[code];
-  const needed = code === 'insufficient_scope' ? `, scope="${expected}"` : '';
+  const needed = code === 'insufficient_scope' && expected !== '' ? `, scope="${expected}"` : '';
   const demanded = code === 'insufficient_user_authentication' ? `, ${expected}` : '';
-  const body = JSON.stringify({ type: `urn:latchkey:error:${code}`, title, status, detail, code });
+  const problem = { type: `urn:latchkey:error:${code}`, title, status, detail, code };
+  const body = JSON.stringify({ ...problem, request_id: requestId });
   return {
     status,
     headers: {

@@ -1,4 +1,4 @@
-import type { VerifierClock } from './clock.ts';
+import type { OnDate, VerifierClock } from './clock.ts';
 import { basicCredentials, type Credentials } from './credentials.ts';
 import type { Connected } from './options.ts';
 import { makeServiceCredentials, readAssertion } from './service-credentials.ts';
@@ -59,10 +59,14 @@ interface Endpoints {
 
 interface Parts {
   settings: Connected;
-  clock: Pick<VerifierClock, 'monotonic'>;
+  clock: VerifierClock;
   /** Called after each renewal of this client's own token, with null if it worked. */
   onRenew: (failure: VerifierError | null) => void;
+  onDate?: OnDate | undefined;
 }
+
+/** RFC 9110, section 5.6.7, without the obsolete forms: `Date.parse` would take almost anything. */
+const DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 
 /** Milliseconds. Not for the feed, which never ends and detects silence itself. */
 const TIMEOUT = 2000;
@@ -75,7 +79,7 @@ const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
 
-export function makeConnection({ settings, clock, onRenew }: Parts): Connection {
+export function makeConnection({ settings, clock, onRenew, onDate }: Parts): Connection {
   const { issuer, url, client, fetch } = settings;
   const credentials: Credentials =
     'assertion' in client
@@ -95,12 +99,17 @@ export function makeConnection({ settings, clock, onRenew }: Parts): Connection 
 
   /**
    * Follows no redirect, which could send the secret or a token to another server. Retries once, because the server may
-   * have closed a keep-alive connection; none of these requests changes anything.
+   * have closed a keep-alive connection; each of these requests may arrive twice.
    */
   async function send(to: string, init: RequestInit, refusals: Refusals = {}): Promise<Response> {
     const { pathname, origin } = new URL(to);
     // Async, because a service's own `fetch` may throw before it returns a promise.
-    const attempt = async () => fetch(to, { redirect: 'manual', ...init });
+    const attempt = async () => {
+      const sent = clock.now();
+      const answer = await fetch(to, { redirect: 'manual', ...init });
+      noteDate(answer.headers, sent);
+      return answer;
+    };
     const response = await attempt()
       .catch((error: unknown) => {
         if (init.signal?.aborted) throw error;
@@ -117,6 +126,13 @@ export function makeConnection({ settings, clock, onRenew }: Parts): Connection 
     // The endpoint may have moved: discover again.
     if (response.status === 404) found = null;
     throw known ?? refusal(to, response.status, refusals.mistakes);
+  }
+
+  /** A cache that sends `Age` answers with the `Date` of an earlier answer. */
+  function noteDate(answered: Headers, sent: number): void {
+    const text = answered.get('date') ?? '';
+    const date = DATE.test(text) && !answered.has('age') ? Date.parse(text) : NaN;
+    if (!Number.isNaN(date)) onDate?.(date, sent, clock.now());
   }
 
   function refusal(to: string, status: number, mistakes: Mistakes = {}): RefusedError {

@@ -33,7 +33,7 @@ const LONGEST = 8192;
 
 /**
  * Sends nothing until a token is asked for.
- * @throws TypeError if an option is missing or wrong
+ * @throws TypeError if an option is missing, wrong or unknown
  */
 export function createTokens(options: TokensOptions): Tokens {
   return makeTokens(options, SYSTEM_CLOCK);

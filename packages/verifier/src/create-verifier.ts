@@ -1,4 +1,4 @@
-import { SYSTEM_CLOCK, type VerifierClock } from './clock.ts';
+import { makeClockCheck, SYSTEM_CLOCK, type VerifierClock } from './clock.ts';
 import { checkDemand, refuseUnproven, type Demand } from './demand.ts';
 import type { FeedMessage } from './feed-message.ts';
 import { followFeed } from './feed.ts';
@@ -11,13 +11,21 @@ import { makeReadJwt } from './read-jwt.ts';
 import { makeReadiness } from './readiness.ts';
 import { reportOnce } from './report-once.ts';
 import { makeRevocations } from './revocations.ts';
-import { readScope, type Scope } from './scope.ts';
+import { readScope, refuseOutOfScope, type Scope } from './scope.ts';
 import { makeServiceTokens } from './service-tokens.ts';
 import { suspectOptions } from './suspect-options.ts';
 import { makeReadCached, makeTokenCache } from './token-cache.ts';
-import type { AnyToken, LimitedToken, TokenType, UsersType, VerifiedToken } from './verified-token.ts';
+import {
+  LIMITED_TYP,
+  type AnyToken,
+  type LimitedToken,
+  type TokenType,
+  type UsersType,
+  type VerifiedToken,
+} from './verified-token.ts';
 import { makeTellOfUsers } from './tell-of-users.ts';
-import { insufficient, invalid, unavailable, VerifierError } from './verifier-error.ts';
+import { makeUses, type UsesTimes } from './uses.ts';
+import { invalid, unavailable, VerifierError, wrongType } from './verifier-error.ts';
 
 export interface Verifier<Accepted extends TokenType = UsersType> {
   /** The types of the tokens that `verify` returns; it refuses others. */
@@ -26,14 +34,14 @@ export interface Verifier<Accepted extends TokenType = UsersType> {
    * Checks a token. Answers from memory, except for the first check of a long-lived token, for a new key, for a service
    * token whose client the feed does not list as it is in the token, and if `whenStale` demands introspection.
    * @param options what is demanded of the login. Long-lived, limited and service tokens meet no demand.
-   * @throws VerifierError `invalid_token`, `insufficient_user_authentication` (answer 401), `unavailable` (answer 503);
-   * TypeError for what cannot be demanded
+   * @throws VerifierError `invalid_token`, `insufficient_user_authentication` (answer 401), `insufficient_scope` for a
+   * limited token (answer 403), `unavailable` (answer 503); TypeError for what cannot be demanded
    */
   verify(token: string, options?: Demand & { scope?: undefined }): Promise<VerifiedToken<Accepted>>;
   /**
    * Also takes a limited token that has this scope, or all of these; without the option every limited token is refused.
    * Scopes narrow what a user may do: check the user's roles as well, as for other tokens.
-   * @throws VerifierError also `insufficient_scope` (answer 403); TypeError for a scope that has not the form of one
+   * @throws TypeError also for a scope that has not the form of one
    */
   verify(token: string, options: Demand & { scope: Scope }): Promise<VerifiedToken<Accepted> | LimitedToken>;
   /**
@@ -59,7 +67,7 @@ const PROBE = 'ready';
 
 /**
  * Connects to Latchkey at once, and reconnects until it is closed.
- * @throws TypeError if an option is missing or wrong
+ * @throws TypeError if an option is missing, wrong or unknown
  */
 export function createVerifier<Accepted extends TokenType = UsersType>(
   options: VerifierOptions<Accepted>,
@@ -67,14 +75,20 @@ export function createVerifier<Accepted extends TokenType = UsersType>(
   return makeVerifier(options, SYSTEM_CLOCK);
 }
 
-/** For tests, which pass a clock. */
+/** For tests, which pass a clock, and how long a minute between two reports of uses takes. */
 export function makeVerifier<Accepted extends TokenType = UsersType>(
   options: VerifierOptions<Accepted>,
   clock: VerifierClock,
+  times?: UsesTimes,
 ): Verifier<Accepted> {
   const settings = readOptions(options);
   const { maxStaleness, whenStale, clockTolerance, onError } = settings;
-  const latchkey = makeLatchkey({ settings, clock, onRenew: reportOnce(onError) });
+  const latchkey = makeLatchkey({
+    settings,
+    clock,
+    onRenew: reportOnce(onError),
+    onDate: makeClockCheck(clockTolerance, onError),
+  });
   const readiness = makeReadiness();
   let changes = 0;
   let isRefused = false;
@@ -98,7 +112,17 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
   };
   const introspect = makeIntrospect({ introspect: ask }, () => changes);
   const revocations = makeRevocations(clock, clockTolerance);
-  const longLived = makeLongLivedTokens({ introspect, revocations, size: settings.cacheSize });
+  const reportFailedUses = reportOnce(onError);
+  const uses = makeUses({
+    report: (tokens) => latchkey.reportUses(tokens),
+    size: settings.cacheSize,
+    times,
+    onReport(failure) {
+      // The feed tells of outages.
+      if (failure === null || isMistake(failure)) reportFailedUses(failure);
+    },
+  });
+  const longLived = makeLongLivedTokens({ introspect, revocations, uses, size: settings.cacheSize });
   const services = makeServiceTokens({ introspect });
 
   const reportKeys = reportOnce(onError);
@@ -194,9 +218,14 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
     if (isRevoked) throw invalid('revoked', 'it has been revoked');
   }
 
-  /** @param needed null if the caller has named none: then no limited token was read, and none passes here. */
-  function refuseOutOfScope({ scopes }: LimitedToken, needed: readonly string[] | null): void {
-    if (!needed?.every((scope) => scopes.includes(scope))) throw insufficient(needed ?? [], scopes);
+  /**
+   * Where no scope is needed. It comes before Latchkey is asked, which a client without the right `limited` would see as
+   * an outage; so a token that has ended may be refused like a good one.
+   */
+  function refuseLimited(verified: AnyToken): void {
+    if (verified.tokenType === 'limited' && !settings.accept.includes('access'))
+      throw wrongType(settings.accept, LIMITED_TYP);
+    refuseOutOfScope(verified, null);
   }
 
   /** Long-lived and service tokens are introspected, and so are access tokens unless `whenStale` refuses them. */
@@ -216,12 +245,13 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
       checkDemand(options);
       const { scope, acr, maxAge } = options;
       const needed = scope === undefined ? null : readScope(scope);
-      const verified = await read(token, needed !== null);
+      const verified = await read(token);
       refuseRevoked(verified);
+      if (needed === null) refuseLimited(verified);
       const present = await askIfNeeded(token, verified);
       // It may have been revoked while Latchkey answered.
       refuseRevoked(verified);
-      if (verified.tokenType === 'limited') refuseOutOfScope(verified, needed);
+      refuseOutOfScope(verified, needed);
       refuseUnproven(verified, { acr, maxAge }, Math.floor(clock.now() / 1000) - clockTolerance);
       // Other types were refused.
       return { ...verified, ...present } as VerifiedToken<Accepted>;
@@ -235,6 +265,7 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
     async close() {
       readiness.close();
       keys.close();
+      uses.close();
       latchkey.close();
       await feed.close();
     },

@@ -5,7 +5,7 @@ import type { VerifierError } from './verifier-error.ts';
 
 /** What this plugin uses of Fastify's request, in every release of Fastify 5. */
 export interface FastifyRequestLike {
-  headers: { authorization?: string | undefined };
+  headers: { authorization?: string | undefined; 'x-request-id'?: string | string[] | undefined };
   method: string;
   url: string;
   log: Record<'debug' | 'info' | 'warn', (details: object, message: string) => void>;
@@ -46,8 +46,9 @@ export function fastifyVerifier(
   const checks = checksOf(withoutFastifys(options));
   if (!app.hasRequestDecorator('auth')) app.decorateRequest('auth', null);
   app.addHook('onRequest', async (request, reply) => {
-    const heard = (error: VerifierError) => onRefused?.(error, request);
-    const outcome = await authenticate(verifier, request.headers.authorization, heard, checks);
+    const heard = (error: VerifierError, id: string) => onRefused?.(error, request, id);
+    const { authorization, 'x-request-id': id } = request.headers;
+    const outcome = await authenticate(verifier, authorization, heard, checks, id);
     if ('auth' in outcome) {
       (request as { auth?: unknown }).auth = outcome.auth;
       return;

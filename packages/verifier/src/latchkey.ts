@@ -1,4 +1,4 @@
-import type { VerifierClock } from './clock.ts';
+import type { OnDate, VerifierClock } from './clock.ts';
 import { makeConnection } from './connection.ts';
 import type { Settings } from './options.ts';
 import { unavailable, type VerifierError } from './verifier-error.ts';
@@ -12,6 +12,8 @@ export interface Latchkey {
    * @param isLimited whether it is a limited token, about which only a client with that right may ask.
    */
   introspect(token: string, isLimited?: boolean): Promise<Record<string, unknown>>;
+  /** Says that these long-lived and limited tokens, at most 500, have been used. */
+  reportUses(tokens: readonly number[]): Promise<void>;
   /** Opens the feed after the given event. The caller closes it with the signal. */
   feed(lastEventId: string | null, signal: AbortSignal): Promise<Response>;
   /** Renews no token from then on. */
@@ -19,17 +21,25 @@ export interface Latchkey {
 }
 
 const FEED = '/api/auth/revocations';
+const USES = '/api/auth/uses';
 
 interface Parts {
   settings: Pick<Settings, 'issuer' | 'audience' | 'url' | 'client' | 'fetch'>;
-  clock: Pick<VerifierClock, 'monotonic'>;
+  clock: VerifierClock;
   /** Called after each renewal of this client's own token, with null if it worked. */
   onRenew: (failure: VerifierError | null) => void;
+  /** Called with what each answer says about Latchkey's clock. */
+  onDate?: OnDate | undefined;
 }
 
-export function makeLatchkey({ settings, clock, onRenew }: Parts): Latchkey {
+export function makeLatchkey({ settings, clock, onRenew, onDate }: Parts): Latchkey {
   const { audience, url } = settings;
-  const { endpoints, json, send, asClient, close } = makeConnection({ settings, clock, onRenew });
+  const { endpoints, json, send, asClient, close } = makeConnection({
+    settings,
+    clock,
+    onRenew,
+    onDate,
+  });
 
   /** To a client of another audience every token is inactive. That is no fault of the tokens. */
   function checkAudience(answered: Headers): void {
@@ -66,6 +76,17 @@ export function makeLatchkey({ settings, clock, onRenew }: Parts): Latchkey {
             checkAudience(answered);
             if (isLimited) checkRight(answered);
           },
+        }),
+      );
+    },
+    async reportUses(tokens) {
+      const body = JSON.stringify({ tokens });
+      await asClient('introspect', ({ authorization }, mistakes) =>
+        json(url + USES, {
+          method: 'POST',
+          body,
+          headers: { authorization, 'content-type': 'application/json' },
+          mistakes,
         }),
       );
     },

@@ -1,6 +1,7 @@
 import type { FeedMessage } from './feed-message.ts';
 import type { Introspect, Present } from './introspect.ts';
 import type { Revocations } from './revocations.ts';
+import type { Uses } from './uses.ts';
 import type { LimitedToken, UserToken } from './verified-token.ts';
 
 /**
@@ -13,7 +14,7 @@ export interface LongLivedTokens {
   learn(message: FeedMessage): void;
   /**
    * The user of a token that was found good before, if neither a revocation nor a change of its user has arrived since;
-   * null otherwise.
+   * null otherwise. It counts as a use.
    */
   known(verified: UserToken | LimitedToken): Present | null;
   /** @returns the user's present state. @throws VerifierError `invalid_token`, `unavailable` */
@@ -28,11 +29,12 @@ interface Answer {
 interface Parts {
   introspect: Introspect;
   revocations: Pick<Revocations, 'includes'>;
+  uses: Pick<Uses, 'note'>;
   /** The most tokens to keep; the least recently used makes room. */
   size: number;
 }
 
-export function makeLongLivedTokens({ introspect, revocations, size }: Parts): LongLivedTokens {
+export function makeLongLivedTokens({ introspect, revocations, uses, size }: Parts): LongLivedTokens {
   /** By token id, the least recently used first. */
   const good = new Map<number, Answer>();
   /** The ids in `good` by user: an event about one user must not cost a look at all tokens. */
@@ -83,6 +85,7 @@ export function makeLongLivedTokens({ introspect, revocations, size }: Parts): L
       const answer = good.get(sid);
       if (answer?.userId !== userId) return null;
       keep(sid, answer);
+      uses.note(sid);
       return answer.present;
     },
     async ask(token, verified) {

@@ -64,7 +64,8 @@ export interface VerifierOptions<Accepted extends TokenType = UsersType> {
   /**
    * Called once per outage if Latchkey cannot be reached or refuses this client, and never with a secret. Called once for
    * each of `audience`, `issuer` and `unknown_key` too, if a token is refused for it and none was accepted before: then
-   * an option may be wrong. Without it, each report is a warning of the process, or of the console where there is none.
+   * an option may be wrong. Called once for `clock` until this machine's clock agrees with Latchkey's. Without it, each
+   * report is a warning of the process, or of the console where there is none.
    */
   onError?: ((error: VerifierError) => void) | undefined;
   /**
@@ -77,8 +78,30 @@ export interface VerifierOptions<Accepted extends TokenType = UsersType> {
   onRecovered?: (() => void) | undefined;
 }
 
-/** The options of `createTokens`: the same as of `createVerifier`, which also has their meaning. */
-export type TokensOptions = Pick<VerifierOptions, 'issuer' | 'client' | 'url' | 'fetch'>;
+/**
+ * The options of `createTokens`, which mean the same as those of `createVerifier`. It ignores what it does not need, so
+ * that one object serves both.
+ */
+export type TokensOptions = Pick<VerifierOptions, 'issuer' | 'client' | 'url' | 'fetch'> &
+  Partial<VerifierOptions<TokenType>>;
+
+/** Every option, and the members of those that have some. */
+const OPTIONS: Record<keyof VerifierOptions, readonly string[] | null> = {
+  issuer: null,
+  audience: null,
+  client: ['id', 'secret', 'assertion'],
+  accept: null,
+  url: null,
+  maxStaleness: null,
+  whenStale: null,
+  clockTolerance: null,
+  tokenCache: ['size', 'bytes'],
+  longLived: ['cacheSize'],
+  fetch: null,
+  onError: null,
+  onUser: null,
+  onRecovered: null,
+};
 
 /** What a request to Latchkey needs. */
 export interface Connected {
@@ -107,9 +130,12 @@ export interface Settings extends Connected {
  */
 const MAX_TOLERANCE = 30;
 
+/** Seconds. */
+export const CLOCK_TOLERANCE = 5;
+
 /** Fills in the defaults. @throws TypeError that lists what is wrong. */
 export function readOptions(options: VerifierOptions<TokenType>): Settings {
-  refuseProblems('createVerifier', [...connectionChecks(options), ...verifierChecks(options)]);
+  refuseProblems('createVerifier', options, [...connectionChecks(options), ...verifierChecks(options)]);
   const { audience = '', longLived, tokenCache } = options;
   return {
     ...connected(options),
@@ -117,7 +143,7 @@ export function readOptions(options: VerifierOptions<TokenType>): Settings {
     accept: [...(options.accept ?? USERS_TYPES)],
     maxStaleness: options.maxStaleness ?? 120,
     whenStale: options.whenStale ?? 'introspect',
-    clockTolerance: options.clockTolerance ?? 5,
+    clockTolerance: options.clockTolerance ?? CLOCK_TOLERANCE,
     tokenCache: { size: tokenCache?.size ?? 10_000, bytes: tokenCache?.bytes ?? 32 * 2 ** 20 },
     cacheSize: longLived?.cacheSize ?? 10_000,
     onError: options.onError ?? warn,
@@ -133,7 +159,7 @@ export function readOptions(options: VerifierOptions<TokenType>): Settings {
 
 /** Fills in the defaults. @throws TypeError that lists what is wrong. */
 export function readTokensOptions(options: TokensOptions): Connected {
-  refuseProblems('createTokens', connectionChecks(options));
+  refuseProblems('createTokens', options, connectionChecks(options));
   return connected(options);
 }
 
@@ -152,12 +178,23 @@ function connected({ issuer = '', client, url, fetch }: TokensOptions): Connecte
 type Check = (value: unknown) => string | null;
 type NamedCheck = [name: string, value: unknown, check: Check];
 
-function refuseProblems(caller: string, checks: NamedCheck[]): void {
-  const problems = checks.flatMap(([name, value, check]) => {
+function refuseProblems(caller: string, options: object, checks: NamedCheck[]): void {
+  const wrong = checks.flatMap(([name, value, check]) => {
     const problem = check(value);
     return problem === null ? [] : [`${name} ${problem}`];
   });
+  const problems = [...wrong, ...unknownIn(options).map((name) => `${name} is no option`)];
   if (problems.length > 0) throw new TypeError(`${caller}: ${problems.join('; ')}`);
+}
+
+/** Names alone: a value may be a secret. */
+function unknownIn(options: object): string[] {
+  return Object.entries(Object(options) as object).flatMap(([name, value]) => {
+    if (!Object.hasOwn(OPTIONS, name)) return [name];
+    const members = OPTIONS[name as keyof VerifierOptions];
+    const given = members === null ? [] : Object.keys(Object(value) as object);
+    return given.filter((member) => !members?.includes(member)).map((member) => `${name}.${member}`);
+  });
 }
 
 /** Services in JavaScript may pass anything. */

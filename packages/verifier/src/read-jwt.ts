@@ -12,7 +12,7 @@ import {
   tokenTypeOf,
   type AnyToken,
 } from './verified-token.ts';
-import { invalid, unavailable, VerifierError } from './verifier-error.ts';
+import { invalid, unavailable, VerifierError, wrongType } from './verifier-error.ts';
 
 interface Parts {
   keys: Pick<KeySet, 'find'>;
@@ -39,26 +39,22 @@ export function makeReadJwt({ keys, settings, clock }: Parts) {
   /** @throws VerifierError `invalid_token` */
   function readAccepted(payload: object, typ: unknown): AnyToken | null {
     const tokenType = tokenTypeOf(typ, payload);
-    if (!accept.includes(tokenType)) throw wrongType(tokenType);
+    if (!accept.includes(tokenType)) throw wrongType(accept, tokenType);
     return readToken(payload, tokenType);
   }
 
-  function wrongType(found: unknown): VerifierError {
-    return invalid('type', 'its type is wrong', { expected: accept.join(' or '), found });
-  }
-
   /**
-   * @param takesLimited whether limited tokens are taken besides the types that the verifier accepts.
+   * Reads limited tokens besides the types that the verifier accepts: a good one is refused otherwise than a bad one.
    * @throws VerifierError `invalid_token`, `unavailable`
    */
-  return async function readJwt(token: string, takesLimited = false): Promise<ReadToken> {
+  return async function readJwt(token: string): Promise<ReadToken> {
     let signedWith: VerificationKey | undefined;
     try {
       if (!COMPACT.test(token)) throw invalid('malformed', 'it is no JWT');
       const { payload, protectedHeader } = await jwtVerify(
         token,
         async ({ typ, kid, alg }) => {
-          if (!fits(typ, accept) && !(takesLimited && typ === LIMITED_TYP)) throw wrongType(typ);
+          if (!fits(typ, accept) && typ !== LIMITED_TYP) throw wrongType(accept, typ);
           signedWith = await keyOf(kid, alg, token);
           return signedWith.key;
         },

@@ -1,3 +1,5 @@
+import { insufficient } from './verifier-error.ts';
+
 /** One scope, or several of which all are needed. */
 export type Scope = string | readonly string[];
 
@@ -15,6 +17,19 @@ export function readScope(scope: Scope): readonly string[] {
   const scopes = scopesOf(typeof scope === 'string' ? [scope] : scope);
   if (scopes) return scopes;
   throw new TypeError(`scope must be 1 to ${MOST} different names of 1 to 64 of a-z, 0-9, :, _ and -`);
+}
+
+/**
+ * A limited token is good only where scopes are needed and it has all of them.
+ * @param needed null for none.
+ * @throws VerifierError `insufficient_scope`
+ */
+export function refuseOutOfScope(
+  { tokenType, scopes = [] }: { readonly tokenType: string; readonly scopes?: readonly string[] },
+  needed: readonly string[] | null,
+): void {
+  if (tokenType !== 'limited') return;
+  if (!needed?.every((scope) => scopes.includes(scope))) throw insufficient(needed, scopes);
 }
 
 function scopesOf(given: unknown): readonly string[] | null {

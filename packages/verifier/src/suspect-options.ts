@@ -11,14 +11,14 @@ const SUSPECTS: [reason: RefusalReason, option: VerifierErrorOption][] = [
  * Reports once for each such reason, unless a token was good before. A service that passes a refusal on as 401 and looks
  * no further would otherwise never hear of its mistake. Attackers send such tokens too: hence once, and only until then.
  */
-export function suspectOptions<Read, Rest extends unknown[]>(
-  read: (token: string, ...rest: Rest) => Promise<Read>,
+export function suspectOptions<Read>(
+  read: (token: string) => Promise<Read>,
   report: (error: VerifierError) => void,
-): (token: string, ...rest: Rest) => Promise<Read> {
+): (token: string) => Promise<Read> {
   const untold = new Map<string, VerifierErrorOption>(SUSPECTS);
-  return async (...given) => {
+  return async (token) => {
     try {
-      const good = await read(...given);
+      const good = await read(token);
       untold.clear();
       return good;
     } catch (error) {

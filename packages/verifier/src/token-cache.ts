@@ -84,7 +84,7 @@ export function makeTokenCache({ size, bytes: most }: Limits): TokenCache {
 
 interface Parts {
   /** Checks the signature and everything else. @throws VerifierError */
-  read: (token: string, takesLimited: boolean) => Promise<ReadToken>;
+  read: (token: string) => Promise<ReadToken>;
   cache: TokenCache;
   keys: Pick<KeySet, 'loaded'>;
   clock: Pick<VerifierClock, 'now'>;
@@ -100,15 +100,14 @@ export function makeReadCached({ read, cache, keys, clock, clockTolerance }: Par
     return exp > now - clockTolerance && nbf <= now + clockTolerance && keys.loaded(kid) === key;
   }
 
-  /** @param takesLimited as at `read`. @throws VerifierError `invalid_token`, `unavailable` */
-  return async function readCached(token: string, takesLimited = false): Promise<AnyToken> {
+  /** @throws VerifierError `invalid_token`, `unavailable` */
+  return async function readCached(token: string): Promise<AnyToken> {
     // Services in JavaScript may pass anything.
     if (typeof token !== 'string') throw invalid('malformed', 'it is no text');
     const cached = cache.get(token);
-    const isTaken = takesLimited || cached?.verified.tokenType !== 'limited';
-    if (cached && isTaken && isStillGood(cached)) return cached.verified;
+    if (cached && isStillGood(cached)) return cached.verified;
     cache.delete(token);
-    const checked = await read(token, takesLimited);
+    const checked = await read(token);
     cache.add(token, checked);
     return checked.verified;
   };

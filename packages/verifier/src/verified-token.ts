@@ -131,7 +131,12 @@ export interface LimitedTokenClaims {
 export const LIMITED_TYP = 'limited+jwt';
 export const LIMITED_AUDIENCE = '#limited';
 
-const TYPS: Readonly<Record<TokenType, string>> = { access: 'at+jwt', llt: 'llt+jwt', service: 'at+jwt' };
+/** The `typ` of each. */
+export const TYPS: Readonly<Record<TokenType, string>> = {
+  access: 'at+jwt',
+  llt: 'llt+jwt',
+  service: 'at+jwt',
+};
 
 /** Whether the `typ` header fits one of these token types. */
 export function fits(typ: unknown, types: readonly TokenType[]): boolean {

@@ -1,6 +1,6 @@
 /**
  * `invalid_token`: the token is missing, malformed, forged, expired, revoked or not meant for this service. Answer 401.
- * `insufficient_scope`: the limited token is good, and lacks a scope that is needed here. Answer 403.
+ * `insufficient_scope`: it is a limited token, which lacks a scope that is needed here, or no scope is. Answer 403.
  * `insufficient_user_authentication`: the token is good, and its session was not opened as is demanded here. Answer 401.
  * `unavailable`: the token cannot be checked now. It may be good, so answer 503, never 401.
  */
@@ -28,13 +28,13 @@ export type RefusalReason =
   | 'audience'
   /** It has expired. */
   | 'expired'
-  /** It is not valid yet: this machine's clock is behind. */
+  /** It is not valid yet: this machine's clock is behind. Latchkey writes no such time into a token. */
   | 'not_yet_valid'
   /** The feed has reported its end. */
   | 'revoked'
   /** Latchkey was asked, and says that it has ended, or that it exchanges no such token. */
   | 'inactive'
-  /** It is a limited token without a scope that is needed. */
+  /** It is a limited token without a scope that is needed, or where none is. */
   | 'scope'
   /** Its session was not opened with a second factor, or it does not say so. */
   | 'acr'
@@ -53,6 +53,8 @@ export type OutageReason =
   | 'unexpected_answer'
   /** It stays like this until an operator or developer corrects the options, or the client's rights. */
   | 'configuration'
+  /** To `onError` only: this machine's clock and Latchkey's differ by more than `clockTolerance`. */
+  | 'clock'
   /** An error within the verifier, the runtime's cryptography, `client.assertion` or `onUser`. */
   | 'fault';
 
@@ -85,7 +87,7 @@ export class VerifierError extends Error {
   readonly option: VerifierErrorOption | undefined;
   /**
    * The configured issuer or audience, the types that are accepted, the scopes that are needed, separated by spaces, or
-   * what is demanded of the login, as in the challenge; undefined for other reasons.
+   * what is demanded of the login, as in the challenge; undefined for other reasons, and where no scope is needed.
    */
   readonly expected: string | undefined;
   /** What stands there instead, in at most 100 printable characters; undefined if there is nothing. */
@@ -109,10 +111,17 @@ export function invalid(reason: RefusalReason, message: string, details?: Detail
   return new VerifierError('invalid_token', reason, `the token is not good: ${message}`, details);
 }
 
-/** @param needed all scopes that are needed. @param scopes those of the token. */
-export function insufficient(needed: readonly string[], scopes: readonly string[]): VerifierError {
-  const message = 'the limited token lacks a scope that is needed';
-  const difference = { expected: needed.join(' '), found: scopes.join(' ') };
+/** @param accept the types that are accepted. */
+export function wrongType(accept: readonly string[], found: unknown): VerifierError {
+  return invalid('type', 'its type is wrong', { expected: accept.join(' or '), found });
+}
+
+/** @param needed all scopes that are needed; null for none. @param scopes those of the token. */
+export function insufficient(needed: readonly string[] | null, scopes: readonly string[]): VerifierError {
+  const message = needed
+    ? 'the limited token lacks a scope that is needed'
+    : 'a limited token is good only where a scope is needed, and here none is';
+  const difference = { expected: needed?.join(' '), found: scopes.join(' ') };
   return new VerifierError('insufficient_scope', 'scope', message, difference);
 }
 

@@ -18,8 +18,9 @@ export function verifierMiddleware(
     response: ServerResponse,
     next: (error?: unknown) => void,
   ): void {
-    const heard = (error: VerifierError) => onRefused?.(error, request);
-    authenticate(verifier, request.headers.authorization, heard, checks).then((outcome) => {
+    const heard = (error: VerifierError, id: string) => onRefused?.(error, request, id);
+    const { authorization, 'x-request-id': id } = request.headers;
+    authenticate(verifier, authorization, heard, checks, id).then((outcome) => {
       if ('auth' in outcome) {
         Object.assign(request, { auth: outcome.auth });
         next();

@@ -36,8 +36,9 @@ export async function verifyRequest<Accepted extends TokenType, Given extends We
   // Thrown at the first request, not only at one that carries a token.
   const checks = checksOf(options);
   const authorization = request.headers.get('authorization') ?? '';
-  const refused = (error: VerifierError) => onRefused?.(error, request);
-  const outcome = await authenticate<Accepted>(verifier, authorization, refused, checks);
+  const refused = (error: VerifierError, id: string) => onRefused?.(error, request, id);
+  const id = request.headers.get('x-request-id');
+  const outcome = await authenticate<Accepted>(verifier, authorization, refused, checks, id);
   return 'auth' in outcome ? { auth: outcome.auth } : { response: responseOf(outcome.refusal) };
 }
 

@@ -5,6 +5,10 @@ import { invalid, unavailable } from '../src/verifier-error.ts';
 
 const AUTH = { userId: 7, sid: 11, tokenType: 'access' } as VerifiedToken;
 
+interface Problem {
+  request_id: string;
+}
+
 function verifying(error?: Error) {
   const tokens: string[] = [];
   const verify = (token: string) => {
@@ -60,12 +64,26 @@ test('an invalid token is 401 with its reason, an undecidable one 503 with Retry
     status: 401,
     detail: 'The token is not good (any more).',
     code: 'invalid_token',
+    request_id: (JSON.parse(bad.refusal.body) as Problem).request_id,
   });
   t.match(JSON.parse(away.refusal.body), {
     type: 'urn:latchkey:error:unavailable',
     status: 503,
     code: 'unavailable',
   });
+});
+
+test('a problem names the request, as a listener hears it', async (t) => {
+  const heard: string[] = [];
+  const idOf = async (given?: unknown) => {
+    const note = (_error: unknown, requestId: string) => heard.push(requestId);
+    const outcome = await authenticate(verifying(), '', note, undefined, given);
+    return 'refusal' in outcome ? (JSON.parse(outcome.refusal.body) as Problem).request_id : undefined;
+  };
+  for (const given of ['a', '3f0c-1', 'x'.repeat(64)]) t.equal(await idOf(given), given);
+  const made = [undefined, null, '', 'x'.repeat(65), 'a b', 'é', '"', ['a'], 7];
+  for (const given of made) t.match(await idOf(given), /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/);
+  t.equal(new Set(heard).size, 3 + made.length, 'a new one each time');
 });
 
 test('an internal fault is not a 401', async (t) => {

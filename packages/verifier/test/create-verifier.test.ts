@@ -5,6 +5,7 @@ import { SYSTEM_CLOCK } from '../src/clock.ts';
 import { createVerifier, makeVerifier } from '../src/create-verifier.ts';
 import type { UserEvent } from '../src/feed-message.ts';
 import type { VerifierOptions } from '../src/options.ts';
+import type { UsesTimes } from '../src/uses.ts';
 import type { TokenType } from '../src/verified-token.ts';
 import { VerifierError } from '../src/verifier-error.ts';
 import { bareEnvironment } from '../../../test/support/environment.ts';
@@ -19,12 +20,14 @@ function verifierOf<Accepted extends TokenType = 'access' | 'llt'>(
   t: Test,
   { url, client }: FakeLatchkey,
   overrides: Partial<VerifierOptions<Accepted>> = {},
+  times: UsesTimes = {},
 ) {
   let ahead = 0;
   const errors: Error[] = [];
   const verifier = makeVerifier(
     { issuer: url, audience: 'latchkey', client, onError: (error) => errors.push(error), ...overrides },
     { now: () => Date.now() + ahead, monotonic: () => SYSTEM_CLOCK.monotonic() + ahead },
+    times,
   );
   t.teardown(() => verifier.close());
   const refusal = (token: string) =>
@@ -134,7 +137,7 @@ test('misses no revocation while disconnected or while the stream is lost', asyn
   const refused = async () =>
     (await Promise.all(tokens.map(outcome))).filter((code) => code === 'invalid_token').length;
   await until(async () => (await refused()) === 2);
-  t.match(fake.resumed.at(-1), /^1-\d+$/, 'it resumes');
+  t.match(fake.resumed.at(-1), /^1\.\d+$/, 'it resumes');
 
   await fake.stop();
   fake.publish('revoked', { token: 13, user: 7 });
@@ -489,4 +492,45 @@ test('after garbage collection, close still hangs up on a server that never answ
   await collectGarbage();
   await verifier.close();
   await until(() => given === 0);
+});
+
+test('reports the long-lived and limited tokens that it has answered from memory', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const { verifier, errors } = verifierOf(t, fake, {}, { interval: 50 });
+  await verifier.ready();
+  const [llt, other] = [await fake.sign(...longLived(12)), await fake.sign(...longLived(13))];
+  const [claims] = longLived(14, {
+    aud: 'latchkey#limited',
+    scope: 'orders:read',
+    exp: Math.floor(Date.now() / 1000) + 60,
+  });
+  const limited = await fake.sign(claims, { typ: 'limited+jwt' });
+  const access = await fake.sign();
+  fake.introspect = (token) => ({
+    ...activeAnswer(token),
+    ...(token === limited && { token_use: 'limited' }),
+  });
+  const checkAll = async () => {
+    for (const token of [llt, access]) await verifier.verify(token);
+    await verifier.verify(limited, { scope: 'orders:read' });
+  };
+  await verifier.verify(other);
+  await checkAll();
+  t.strictSame(fake.reported, [], 'Latchkey was asked');
+  await checkAll();
+  await checkAll();
+  await until(() => fake.reported.length > 0);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  t.strictSame(fake.reported, [{ tokens: [12, 14] }]);
+
+  fake.refusals.set('/api/auth/uses', 503);
+  await checkAll();
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  t.strictSame(errors, [], 'the feed tells of outages');
+  fake.refusals.set('/api/auth/uses', 403);
+  await until(() => errors.length > 0);
+  t.match(errors, [{ reason: 'configuration', message: /uses answered 403: .*`introspect`/ }]);
+  fake.refusals.clear();
+  await until(() => fake.reported.length > 1);
+  t.strictSame(fake.reported[1], { tokens: [12, 14] }, 'none is lost');
 });

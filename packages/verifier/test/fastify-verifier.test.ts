@@ -69,12 +69,13 @@ test('tells the service why it refused a token, and the client only that it did'
   t.teardown(() => app.close());
   await app.register(fastifyVerifier, {
     verifier,
-    onRefused: ({ reason, found }, { method, url }) => heard.push(reason, found, method, url),
+    onRefused: ({ reason, found }, { method, url }, id) => heard.push(reason, found, method, url, id),
   });
   app.get('/orders', () => 'orders');
-  const headers = { authorization: `Bearer ${await fake.sign({ aud: 'billing' })}` };
+  const headers = { authorization: `Bearer ${await fake.sign({ aud: 'billing' })}`, 'x-request-id': 'r-1' };
   const { statusCode, body } = await app.inject({ url: '/orders', headers });
   t.equal(statusCode, 401);
   t.notMatch(body, /audience|billing/);
-  t.strictSame(heard, ['audience', 'billing', 'GET', '/orders']);
+  t.strictSame(heard, ['audience', 'billing', 'GET', '/orders', 'r-1']);
+  t.match(JSON.parse(body), { request_id: 'r-1' });
 });

@@ -196,7 +196,7 @@ test('names the audience that the client may ask about, if it is another one', a
   fake.audience = 'orders';
   await t.rejects(at(fake).introspect('token'), { ...mistake, expected: 'latchkey', found: 'orders' });
   await t.resolves(at(fake, { audience: 'orders' }).introspect('token'));
-  fake.audience = encodeURI('https://id.example.com/é 100%');
+  fake.audience = 'https://id.example.com/é 100%';
   await t.resolves(at(fake, { audience: 'https://id.example.com/é 100%' }).introspect('token'));
 });
 

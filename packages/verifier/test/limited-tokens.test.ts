@@ -64,16 +64,19 @@ test('a limited token passes only where scopes are named and it has all of them'
   t.ok(Object.isFrozen(verified.claims));
   for (const scope of [['orders:read'], ['billing', 'orders:read']])
     t.match(await verifier.verify(token, { scope }), { tokenType: 'limited' });
-  const wrongType = {
-    code: 'invalid_token',
-    reason: 'type',
-    expected: 'access or llt',
-    found: 'limited+jwt',
+  const unscoped = {
+    code: 'insufficient_scope',
+    reason: 'scope',
+    expected: undefined,
+    found: 'orders:read billing',
+    message: 'a limited token is good only where a scope is needed, and here none is',
   };
-  // Also after it was found good: it is in the cache then.
-  await t.rejects(verifier.verify(token), wrongType);
-  await t.rejects(verifier.verify(token, {} as never), wrongType);
-  await t.rejects(verifier.verify(token, { scope: undefined } as never), wrongType);
+  // Also before it was found good, when it is not in the cache yet.
+  for (const each of [token, await sign({ sid: 13, jti: '13' })]) {
+    await t.rejects(verifier.verify(each), unscoped);
+    await t.rejects(verifier.verify(each, {} as never), unscoped);
+    await t.rejects(verifier.verify(each, { scope: undefined, acr: 'mfa' } as never), unscoped);
+  }
   for (const scope of ['orders:write', 'orders', ['orders:read', 'orders:write']])
     await t.rejects(verifier.verify(token, { scope }), {
       code: 'insufficient_scope',
@@ -128,11 +131,11 @@ test('other tokens pass with scopes as they do without', async (t) => {
 test('a limited token for another audience, or with claims that Latchkey does not issue', async (t) => {
   const { fake, verifier, sign } = await aWorld(t);
   for (const aud of ['latchkey', 'orders#limited', 'latchkey#limited#limited', ['latchkey#limited', 'x']])
-    await t.rejects(
-      verifier.verify(await sign({ aud }), READ),
-      { code: 'invalid_token', reason: 'audience' },
-      JSON.stringify(aud),
-    );
+    for (const verify of [
+      () => sign({ aud }).then((token) => verifier.verify(token, READ)),
+      () => sign({ aud }).then((token) => verifier.verify(token)),
+    ])
+      await t.rejects(verify(), { code: 'invalid_token', reason: 'audience' }, JSON.stringify(aud));
   for (const changes of [
     { scope: undefined },
     { scope: '' },
@@ -162,7 +165,34 @@ test('a limited token for another audience, or with claims that Latchkey does no
     { typ: 'limited+jwt' },
     privateKey,
   );
-  await t.rejects(verifier.verify(forged, READ), { code: 'invalid_token', reason: 'signature' });
+  const expired = await sign({ exp: Math.floor(Date.now() / 1000) - 60 });
+  for (const [bad, reason] of [
+    [forged, 'signature'],
+    [expired, 'expired'],
+  ] as const) {
+    await t.rejects(verifier.verify(bad, READ), { code: 'invalid_token', reason });
+    await t.rejects(verifier.verify(bad), { code: 'invalid_token', reason }, 'without a scope too');
+  }
+});
+
+test('without a scope nothing is asked, and neither the right nor an outage matters', async (t) => {
+  const { fake, verifier, sign } = await aWorld(t);
+  fake.mayLimited = false;
+  fake.introspect = () => ({ active: false });
+  const token = await sign();
+  await t.rejects(verifier.verify(token), { code: 'insufficient_scope' });
+  t.strictSame(
+    fake.introspected.filter((each) => each === token),
+    [],
+    'also about one that has ended',
+  );
+  fake.publish('revoked', { token: 12, user: 7 });
+  await until(() =>
+    verifier.verify(token).then(
+      () => false,
+      (error: unknown) => (error as VerifierError).reason === 'revoked',
+    ),
+  );
 });
 
 test('it is asked about once, and the feed tells of its end', async (t) => {
@@ -250,7 +280,10 @@ test('middleware and plugin take the option, and a handler has to expect such a 
     t.equal(overlooked.status, 500);
     t.match(await overlooked.json(), { message: /limited/ });
     t.equal((await get('/overlooked', access)).status, 200);
-    t.equal((await get('/plain', token)).status, 401);
+    const unscoped = await get('/plain', token);
+    t.equal(unscoped.status, 403);
+    t.equal(unscoped.headers.get('www-authenticate'), 'Bearer error="insufficient_scope"');
+    t.match(await unscoped.json(), { code: 'insufficient_scope', status: 403 });
 
     const less = await get('/orders', await sign({ scope: 'billing' }));
     t.equal(less.status, 403);

@@ -17,10 +17,11 @@ const changed = (userId: number): FeedMessage => ({
 
 function tokens(size = 100) {
   const revoked = new Set<number>();
-  const world = { answer: (): Promise<Present> => Promise.resolve(EDITOR), revoked };
+  const world = { answer: (): Promise<Present> => Promise.resolve(EDITOR), revoked, used: [] as number[] };
   const longLived = makeLongLivedTokens({
     introspect: () => world.answer(),
     revocations: { includes: ({ sid }) => revoked.has(sid) },
+    uses: { note: (sid) => world.used.push(sid) },
     size,
   });
   const learn = (message: FeedMessage) => {
@@ -31,12 +32,13 @@ function tokens(size = 100) {
 }
 
 test('is cached once it was valid, for its user', async (t) => {
-  const { longLived } = tokens();
+  const { longLived, world } = tokens();
   t.equal(longLived.known(aToken(11)), null);
   t.strictSame(await longLived.ask('token', aToken(11)), EDITOR);
   t.strictSame(longLived.known(aToken(11)), EDITOR);
   t.notOk(longLived.known(aToken(11, 8)));
   t.notOk(longLived.known(aToken(12)));
+  t.strictSame(world.used, [11], 'Latchkey has not seen this use');
 });
 
 test('is not cached if it was not valid', async (t) => {

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { readOptions, type VerifierOptions } from '../src/options.ts';
+import { readOptions, readTokensOptions, type TokensOptions, type VerifierOptions } from '../src/options.ts';
 import { unavailable } from '../src/verifier-error.ts';
 import { until } from '../../../test/support/until.ts';
 
@@ -115,6 +115,57 @@ test('missing options are a mistake, not a crash', (t) => {
   // Like an environment variable that is not set.
   const client = { id: 'orders', secret: undefined };
   t.throws(() => readOptions({ ...GIVEN, client }), { message: 'createVerifier: client.secret is missing' });
+  t.end();
+});
+
+test('an unknown option is a mistake, and createTokens takes those of createVerifier', (t) => {
+  const wrong = {
+    ...GIVEN,
+    maxStalenes: 5,
+    toString: undefined,
+    client: { ...GIVEN.client, secert: 'hunter2' },
+    tokenCache: { bites: 9 },
+    longLived: { cacheSize: 7, size: 7 },
+  } as object;
+  const names = ['client.secert', 'longLived.size', 'maxStalenes', 'toString', 'tokenCache.bites'];
+  for (const [caller, read] of [
+    ['createVerifier', () => readOptions(wrong as VerifierOptions)],
+    ['createTokens', () => readTokensOptions(wrong as TokensOptions)],
+  ] as const)
+    try {
+      read();
+      t.fail('it was taken');
+    } catch (error) {
+      t.type(error, TypeError);
+      const [, problems = ''] =
+        /^(?:createVerifier|createTokens): (.*)$/.exec((error as Error).message) ?? [];
+      t.strictSame(
+        problems.split('; ').sort(),
+        names.map((name) => `${name} is no option`),
+      );
+      t.ok((error as Error).message.startsWith(caller));
+    }
+  const every: Required<VerifierOptions> = {
+    ...GIVEN,
+    accept: ['llt'],
+    url: 'https://latchkey.internal',
+    maxStaleness: 5,
+    whenStale: 'accept',
+    clockTolerance: 1,
+    tokenCache: { size: 1, bytes: 1 },
+    longLived: { cacheSize: 1 },
+    fetch,
+    onError: () => undefined,
+    onUser: () => undefined,
+    onRecovered: () => undefined,
+  };
+  t.match(readOptions(every), { audience: 'latchkey' });
+  t.strictSame(readTokensOptions(every), {
+    issuer: GIVEN.issuer,
+    client: GIVEN.client,
+    url: 'https://latchkey.internal',
+    fetch,
+  });
   t.end();
 });
 

@@ -20,8 +20,8 @@ async function aVerifier(t: Test) {
 async function listening(t: Test, listener: RequestListener) {
   const server: Server = createServer(listener);
   const url = await listen(t, server);
-  return (path: string, token?: string) =>
-    fetch(url + path, token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } });
+  return (path: string, token?: string, more: Record<string, string> = {}) =>
+    fetch(url + path, token === undefined ? {} : { headers: { authorization: `Bearer ${token}`, ...more } });
 }
 
 test('protects Express’s routes', async (t) => {
@@ -55,12 +55,14 @@ test('tells the service why it refused a token, and the client only that it did'
   await verifier.ready();
   const heard: (string | undefined)[] = [];
   const guard = verifierMiddleware(verifier, {
-    onRefused: ({ reason, expected, found }, { url }) => heard.push(reason, expected, found, url),
+    onRefused: ({ reason, expected, found }, { url }, id) => heard.push(reason, expected, found, url, id),
   });
   const get = await listening(t, express().use(guard));
-  const response = await get('/orders', await fake.sign({ aud: 'billing' }));
-  t.strictSame(heard, ['audience', 'latchkey', 'billing', '/orders']);
-  t.notMatch(await response.text(), /audience|billing/);
+  const response = await get('/orders', await fake.sign({ aud: 'billing' }), { 'x-request-id': 'r-1' });
+  t.strictSame(heard, ['audience', 'latchkey', 'billing', '/orders', 'r-1']);
+  const body = await response.text();
+  t.notMatch(body, /audience|billing/);
+  t.match(JSON.parse(body), { request_id: 'r-1' });
 });
 
 test('needs nothing of Express, and passes a fault to the error handler', async (t) => {

@@ -23,10 +23,14 @@ test('a good token is returned, and nothing is answered', async (t) => {
 
 test('a refused request comes with its response, and the service hears why', async (t) => {
   const heard: string[] = [];
+  const ids: string[] = [];
   const answer = async (error: Error, authorization?: string) => {
     const verifier = aVerifier(() => Promise.reject(error));
     const { auth, response } = await verifyRequest(verifier, aRequest(authorization), {
-      onRefused: ({ reason }, { method, url }) => heard.push(`${reason} ${method} ${url}`),
+      onRefused: ({ reason }, { method, url }, id) => {
+        heard.push(`${reason} ${method} ${url}`);
+        ids.push(id);
+      },
     });
     t.equal(auth, undefined);
     return response ?? Response.error();
@@ -35,7 +39,12 @@ test('a refused request comes with its response, and the service hears why', asy
   t.equal(bad.status, 401);
   t.equal(bad.headers.get('www-authenticate'), 'Bearer error="invalid_token"');
   t.equal(bad.headers.get('content-type'), 'application/problem+json');
-  t.match(await bad.json(), { type: 'urn:latchkey:error:invalid_token', code: 'invalid_token', status: 401 });
+  t.match(await bad.json(), {
+    type: 'urn:latchkey:error:invalid_token',
+    code: 'invalid_token',
+    status: 401,
+    request_id: ids[0],
+  });
   const none = await answer(invalid('signature', 'no'));
   t.equal(none.status, 401);
   t.equal(none.headers.get('www-authenticate'), 'Bearer');
@@ -51,7 +60,7 @@ test('an error of a token’s exchange becomes the same response, and a fault st
   const refused = refusalOf(invalid('inactive', 'Latchkey refuses to exchange it'));
   t.equal(refused.status, 401);
   t.equal(refused.headers.get('www-authenticate'), 'Bearer error="invalid_token"');
-  t.match(await refused.json(), { code: 'invalid_token' });
+  t.match(await refused.json(), { code: 'invalid_token', request_id: /./ });
   const away = refusalOf(unavailable('configuration', 'the client has no right'));
   t.equal(away.status, 503);
   t.equal(away.headers.get('retry-after'), '1');

@@ -364,6 +364,12 @@ export const EVENTS = {
     TOKEN,
   ),
 
+  'database.seeded': define(
+    ['warn', 'success', 'system'],
+    'A replica added users and services of SEED_FILE to a database for development.',
+    { users: Count('Users that it added', 3), services: Count('Services that it added', 1) },
+  ),
+
   'key.loaded': define(['info', 'success', 'system'], 'A replica loaded a new key.', KEY_CHANGE),
   'key.removed': define(['info', 'success', 'system'], 'A replica no longer finds a key.', KEY_CHANGE),
   'key.switched': define(['info', 'success', 'system'], 'A replica began to sign with another key.', {

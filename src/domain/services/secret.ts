@@ -9,6 +9,19 @@ const ID_PREFIX = 'lkc_';
 const SECRET_BYTES = 32;
 const ID_BYTES = 16;
 
+/** Client ids begin with letters, so none is a user's id. */
+const SERVICE_ID = /^lkc_[A-Za-z0-9_-]{22}$/;
+
+/** Whether a text has the form of a service's id. */
+export function isServiceId(text: string): boolean {
+  return SERVICE_ID.test(text);
+}
+
+/** A secret that somebody has chosen, for development: one in the form of ours might be that of a real service. */
+export function isChosenSecret(text: string): boolean {
+  return /^[!-~]{16,128}$/.test(text) && !text.startsWith(SECRET_PREFIX);
+}
+
 export type RandomBytes = (size: number) => Buffer;
 
 /** Letters, digits, `-` and `_` only: the same whether or not a service form-encodes it (RFC 6749, section 2.3.1). */

@@ -2,6 +2,7 @@ import { LIMITED } from '../audience.ts';
 import { hasPassed } from '../clock.ts';
 import type { Acr, LoginProof, ServiceBearer, TokenIdentity, TokenKey } from '../principal.ts';
 import { scopesIn } from '../scopes.ts';
+import { isServiceId } from '../services/secret.ts';
 import type { User } from '../user.ts';
 import type { TokenLimits } from './token-record.ts';
 
@@ -310,9 +311,6 @@ function acrOf(amr: string[] | undefined): Acr | null {
   return amr.join() === PASSKEY_METHODS ? 'phr' : 'mfa';
 }
 
-/** Client ids begin with letters, so none is a user's id. */
-const CLIENT = /^lkc_[A-Za-z0-9_-]{22}$/;
-
 /** Reads the claims of a service token, as `readClaims` does. */
 export function readServiceClaims(
   claims: Partial<Record<keyof ServiceClaims | keyof Claims, unknown>>,
@@ -320,7 +318,7 @@ export function readServiceClaims(
   const { sub, client_id: serviceId, client_version: version, sid, gen, jti, iat, exp, aud } = claims;
   if (
     typeof sub !== 'string' ||
-    !CLIENT.test(sub) ||
+    !isServiceId(sub) ||
     serviceId !== sub ||
     sid !== undefined ||
     gen !== undefined

@@ -41,14 +41,17 @@ export interface Renewal {
   server: string;
 }
 
+/** A renewal of the last minute or more. */
+export type FullRenewal = Pick<Renewal, 'since'>;
+
 /** Milliseconds between two renewals. */
 export const INTERVAL = 250;
 /** Without a move for so long, the holder counts as gone. */
 const SILENCE = 600;
 /** A renewal reaches back behind the one before by so much: its own delay, and commits that became visible late. */
-const OVERLAP = 750;
+export const OVERLAP = 750;
 /** How late a renewal may read without leaving a gap behind the one before. */
-const LATE = 375;
+export const LATE = 375;
 /** A failover may silently lose tombstones and users of this last period, which full renewals cover. */
 export const RECENT = 60_000;
 /** Milliseconds between two full renewals. */

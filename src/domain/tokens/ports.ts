@@ -238,6 +238,12 @@ export interface StateWriter {
 
   /** Updates the last use of LLTs, but never to an earlier time. Times in milliseconds since 1970. */
   saveUses(uses: readonly { tokenId: number; at: number }[]): Promise<void>;
+
+  /**
+   * Updates the last use of LLTs that have not ended, and only if it is a minute older. Any other id changes nothing and
+   * locks nothing, because a service names them.
+   */
+  saveReportedUses(uses: readonly { tokenId: number; at: number }[]): Promise<void>;
 }
 
 /** In the order of time and id. */

@@ -10,10 +10,12 @@ import {
   renewed,
   see,
   waitOf,
+  type FullRenewal,
   type Lease,
   type Watch,
 } from './lease.ts';
 import type { RenewalLeases, RevocationStore } from './ports.ts';
+import type { RenewChanges } from './renew-changes.ts';
 import { settledPages } from './revocations.ts';
 import type { TokenStateStore } from './token-state-store.ts';
 
@@ -25,8 +27,8 @@ interface RenewalPorts {
   /** Without publishing: only who holds the master of the feed publishes. */
   tokenStates: Pick<TokenStateStore, 'revokeAll'>;
   feed: Pick<RevocationFeed, 'publish' | 'renewed'>;
-  /** The feed's other half. Changed users were published until then, by the monotonic clock; -Infinity: not yet. */
-  changes: { renewedUntil(): number };
+  /** The feed's other half. */
+  changes: Pick<RenewChanges, 'renewedOn'>;
   clock: Pick<Clock, 'monotonic'>;
   /** Resolves after `ms` milliseconds. */
   pause: (ms: number) => Promise<unknown>;
@@ -47,6 +49,8 @@ export function makeRenewals(ports: RenewalPorts) {
   const failures = new Map<string, Error>();
   /** Masters whose last full renewal the feed has not heard of. */
   const untold = new Set<string>();
+  /** The last full renewal on each master whose lease this replica held when it looked last, also one that goes on. */
+  const fulls = new Map<string, FullRenewal>();
 
   function note(master: string, watch: Watch): Watch {
     watches.set(master, watch);
@@ -88,10 +92,14 @@ export function makeRenewals(ports: RenewalPorts) {
   /** @param isLast whether to renew in full, because this replica stops. */
   async function renew(master: string, isLast = false): Promise<void> {
     const held = await holding(master);
-    if (!held) return;
+    if (!held) {
+      fulls.delete(master);
+      return;
+    }
     const { server } = held;
     let watch: Watch | null = held.watch;
     const renewal = renewalOf(isLast ? { ...watch, tenure: null } : watch, server, clock.monotonic());
+    if (renewal.isFull) fulls.set(master, renewal);
     /** When the first page had been read. */
     let readAt = Infinity;
     for await (const { keys, isFull } of settledPages(revocations, renewal.startedAt - renewal.since)) {
@@ -106,11 +114,12 @@ export function makeRenewals(ports: RenewalPorts) {
     const after = renewed(watch, renewal, readAt);
     if (!leases.hasFeed(master)) untold.delete(master);
     else if (renewal.isFull) untold.add(master);
-    const usersUntil = changes.renewedUntil();
-    // After a start, changed users may come later than the tombstones. The feed then hears of both with a short renewal.
-    if (untold.has(master) && after.tenure && usersUntil > -Infinity) {
+    const users = changes.renewedOn(master);
+    // Changed users may come later than the tombstones. The feed then hears of both with a short renewal.
+    if (untold.has(master) && after.tenure && users) {
       const now = clock.monotonic();
-      await feed.renewed(now - after.tenure.since, now - Math.min(after.fullAt, usersUntil));
+      const since = Math.max(after.tenure.since, users.since);
+      await feed.renewed(now - since, now - Math.min(after.fullAt, users.until));
       untold.delete(master);
     }
     const done = await move(master, watch, moved(watch.lease, self, renewal.isFull ? server : undefined));
@@ -139,7 +148,7 @@ export function makeRenewals(ports: RenewalPorts) {
       const masters = leases.masters();
       // What was known of them still counts once they are back.
       if (masters.length === 0) throw new AuthError('unavailable');
-      for (const known of [watches, failures, untold])
+      for (const known of [watches, failures, untold, fulls])
         for (const master of known.keys()) if (!masters.includes(master)) known.delete(master);
       const now = clock.monotonic();
       for (const master of masters) {
@@ -164,6 +173,9 @@ export function makeRenewals(ports: RenewalPorts) {
 
     /** Waits for what has begun. */
     ended,
+
+    /** The masters whose leases this replica holds as far as it knows, each with its last full renewal there. */
+    held: (): ReadonlyMap<string, FullRenewal> => fulls,
 
     /** Leaves the masters to other replicas, once ticks have stopped. @throws AuthError `unavailable` */
     async release(): Promise<void> {

@@ -9,7 +9,7 @@ interface WriteBehindPorts {
   writer: StateWriter;
   tokenStates: Pick<TokenStateStore, 'revokeAll'>;
   revocations: Pick<RevocationStore, 'settle'>;
-  clock: Pick<Clock, 'monotonic'>;
+  clock: Clock;
   boundedQueue: BoundedQueues;
 }
 
@@ -32,13 +32,19 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock, bound
   const limits = { queue: 'write_behind', most: MAX_WRITES, patience: null } as const;
   const rotations: BoundedQueue<number, { key: TokenKey; state: SessionState }> = boundedQueue({
     ...limits,
-    beside: () => uses.size() + ended.length,
-    makeRoom: () => uses.dropOldest(DROPPED) || rotations.dropOldest(DROPPED),
+    beside: () => reported.size() + uses.size() + ended.length,
+    makeRoom: () => reported.dropOldest(DROPPED) || uses.dropOldest(DROPPED) || rotations.dropOldest(DROPPED),
   });
   const uses: BoundedQueue<number, number> = boundedQueue({
     ...limits,
-    beside: () => rotations.size() + ended.length,
-    makeRoom: () => uses.dropOldest(DROPPED),
+    beside: () => reported.size() + rotations.size() + ended.length,
+    makeRoom: () => reported.dropOldest(DROPPED) || uses.dropOldest(DROPPED),
+  });
+  /** What services say. Their ids are any numbers, so these give way first. */
+  const reported: BoundedQueue<number, number> = boundedQueue({
+    ...limits,
+    beside: () => uses.size() + rotations.size() + ended.length,
+    makeRoom: () => reported.dropOldest(DROPPED),
   });
   /** Sessions that were rotated here, and are revoked or purged on record: they must stay ended. */
   let ended: TokenKey[] = [];
@@ -60,6 +66,17 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock, bound
     uses.set(tokenId, Math.max(at, uses.get(tokenId) ?? 0));
   }
 
+  /**
+   * Notes tokens that a service took without asking, as used now. By a wrong clock they would seem to be used at another
+   * time, so it notes nothing then: a token that stays in use is reported again a minute later.
+   */
+  function noteReported(tokenIds: readonly number[]): void {
+    if (!clock.isTrusted()) return;
+    const at = clock.now();
+    since ??= clock.monotonic();
+    for (const tokenId of tokenIds) reported.set(tokenId, at);
+  }
+
   async function writeRotations(): Promise<void> {
     await writeBatches(rotations, async (batch) => {
       ended.push(...(await writer.saveStates(batch.map(([, { key, state }]) => ({ ...key, state })))));
@@ -67,7 +84,9 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock, bound
   }
 
   async function writeUses(): Promise<void> {
-    await writeBatches(uses, (batch) => writer.saveUses(batch.map(([tokenId, at]) => ({ tokenId, at }))));
+    const asUses = (batch: [number, number][]) => batch.map(([tokenId, at]) => ({ tokenId, at }));
+    await writeBatches(uses, (batch) => writer.saveUses(asUses(batch)));
+    await writeBatches(reported, (batch) => writer.saveReportedUses(asUses(batch)));
   }
 
   async function endOver(): Promise<void> {
@@ -76,7 +95,7 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock, bound
     ended = [];
   }
 
-  const size = () => rotations.size() + uses.size();
+  const size = () => rotations.size() + uses.size() + reported.size();
 
   async function writeAll(): Promise<void> {
     writingSince = since;
@@ -99,6 +118,7 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock, bound
   return {
     note,
     noteUse,
+    noteReported,
     /**
      * Writes all queued entries; one flush at a time.
      * @throws AuthError `unavailable`; then the entries stay queued.

@@ -34,8 +34,8 @@ export interface FieldValues {
   invite: boolean;
 }
 
-/** `create` and `change` are a service's: `POST /api/users` and `PATCH /api/users/{id}`. */
-export type FieldUse = 'create' | 'change' | 'import' | 'export';
+/** `create` and `change` are a service's: `POST /api/users` and `PATCH /api/users/{id}`. `seed` is SEED_FILE's. */
+export type FieldUse = 'create' | 'change' | 'import' | 'export' | 'seed';
 
 interface AccountField<Value> {
   /** What bodies, lines of a file and errors call it. */
@@ -54,37 +54,41 @@ interface AccountField<Value> {
 export const ACCOUNT_FIELDS = {
   username: {
     json: 'username',
-    uses: ['create', 'change', 'import', 'export'],
+    uses: ['create', 'change', 'import', 'export', 'seed'],
     parse: (raw, newNames) => parseText(raw, newNames.username),
   },
   name: {
     json: 'name',
-    uses: ['create', 'change', 'import', 'export'],
+    uses: ['create', 'change', 'import', 'export', 'seed'],
     parse: (raw, newNames) => parseText(raw, newNames.name),
   },
   email: {
     json: 'email',
-    uses: ['create', 'change', 'import', 'export'],
+    uses: ['create', 'change', 'import', 'export', 'seed'],
     parse: (raw, newNames) => parseText(raw, newNames.email),
   },
-  password: { json: 'password', uses: ['create'], parse: null },
+  password: { json: 'password', uses: ['create', 'seed'], parse: null },
   hash: { json: 'password_hash', uses: ['import', 'export'], parse: null },
   externalId: {
     json: 'external_id',
-    uses: ['create', 'change', 'import', 'export'],
+    uses: ['create', 'change', 'import', 'export', 'seed'],
     parse: (raw) => (raw === null ? NONE : parseText(raw, parseExternalId)),
   },
   createdAt: { json: 'created_at', uses: ['import', 'export'], parse: null },
-  roles: { json: 'roles', uses: ['create', 'change', 'import', 'export'], parse: parseRoles },
+  roles: { json: 'roles', uses: ['create', 'change', 'import', 'export', 'seed'], parse: parseRoles },
   disabled: { json: 'disabled', uses: ['create', 'change', 'import', 'export'], parse: parseFlag },
-  emailVerified: { json: 'email_verified', uses: ['create', 'change', 'import', 'export'], parse: parseFlag },
+  emailVerified: {
+    json: 'email_verified',
+    uses: ['create', 'change', 'import', 'export', 'seed'],
+    parse: parseFlag,
+  },
   locale: {
     json: 'locale',
     uses: ['create', 'change', 'import', 'export'],
     parse: (raw) => (raw === null ? NONE : parseText(raw, parseLocale)),
   },
   // An export holds no factors: their secrets are encrypted for one installation.
-  totpSecret: { json: 'totp_secret', uses: ['import'], parse: null },
+  totpSecret: { json: 'totp_secret', uses: ['import', 'seed'], parse: null },
   invite: { json: 'invite', uses: ['create'], parse: parseFlag },
 } as const satisfies { [Field in keyof FieldValues]: AccountField<FieldValues[Field]> };
 

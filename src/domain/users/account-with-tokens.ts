@@ -54,7 +54,10 @@ export function makeAccountWithTokens({ tokens, tokenStates, lifetimes, clock }:
 
 export type AccountWithTokens = ReturnType<typeof makeAccountWithTokens>;
 
-/** Takes the later of both last uses: a rotation reaches the record after the fast store. */
+/**
+ * Takes the later of both last uses: a rotation reaches the record after the fast store, which never learns of the uses
+ * that services report.
+ */
 export function summarise(
   record: TokenRecord,
   lastUse: number | undefined,
@@ -65,7 +68,8 @@ export function summarise(
   const base = { id, name, createdAt, createdBy, limited, current: id === currentId };
   if (record.type === 'llt') {
     const type = limited ? 'limited' : 'llt';
-    return { ...base, type, lastUsedAt: lastUse ?? record.lastUsedAt, expiresAt: record.expiresAt };
+    const lastUsedAt = Math.max(lastUse ?? 0, record.lastUsedAt ?? 0) || null;
+    return { ...base, type, lastUsedAt, expiresAt: record.expiresAt };
   }
   const lastUsedAt = Math.max(lastUse ?? 0, Math.floor(record.state.latest / 1000));
   return {

@@ -30,11 +30,16 @@ export type AccountChanges = Partial<Pick<FieldValues, FieldOf<'change'>>>;
 
 type NeededField = 'username' | 'name' | 'email';
 
-/** What a service says of a new account. */
+/** What a service or a seed says of a new account. */
 export type AccountRequest = Pick<FieldValues, NeededField> &
-  Partial<Pick<FieldValues, Exclude<FieldOf<'create'>, NeededField>>>;
+  Partial<Pick<FieldValues, Exclude<FieldOf<'create'> | FieldOf<'seed'>, NeededField>>>;
 
-export type NewAccount = Omit<AccountRequest, 'password'> & { passwordHash: Uint8Array; roles: string[] };
+export type NewAccount = Omit<AccountRequest, 'password' | 'totpSecret'> & {
+  passwordHash: Uint8Array;
+  roles: string[];
+  /** The account has an authenticator app from the start, whose secret this encrypts for it. */
+  sealTotp?: (userId: number) => { keyId: string; secret: Uint8Array };
+};
 
 /** What a change did to an account. */
 export interface ChangedAccount {

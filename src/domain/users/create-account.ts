@@ -21,11 +21,13 @@ interface CreateAccountPorts extends NewPasswordPorts {
   /** A hash that no password opens, which takes the work of a real one. */
   hashThatNothingOpens: () => Uint8Array;
   newNames: NewNames;
+  /** Encrypts the secret of an authenticator app. */
+  sealTotp: (userId: number, secret: Uint8Array) => { keyId: string; secret: Uint8Array };
   audit: Audit;
 }
 
 /**
- * Adds an account for a registered service, also while signup is off. It has no session.
+ * Adds an account for a registered service, or for a seed, also while signup is off. It has no session.
  * @throws AuthError `validation_failed`, `password_refused`, `username_taken`, `email_taken`,
  * `external_id_taken`, `overloaded`, `unavailable`
  */
@@ -35,18 +37,27 @@ export function makeCreateAccount(ports: CreateAccountPorts) {
   return async function createAccount(
     request: AccountRequest,
     turn: Turn,
-    { serviceId }: ServiceIdentity,
+    /** null for a seed, which leaves one event for all. */
+    service: Pick<ServiceIdentity, 'serviceId'> | null,
     from: Sourced,
   ): Promise<Account> {
-    const { password, roles = [], ...fields } = parseRequest(request, ports);
+    const { password, totpSecret, roles = [], ...fields } = parseAccountRequest(request, ports);
     const hash = async () =>
       password === undefined
         ? ports.hashThatNothingOpens()
         : bulkhead.run('known', turn, () => hasher.hash(password));
     // Checked first only to save a hash; the unique constraints decide.
     refuseTaken(await users.findTaken(fields));
-    const account = await accounts.add({ ...fields, roles, passwordHash: await hash() });
-    audit({ event: 'user.created_by_client', userId: account.id, serviceId }, from);
+    const account = await accounts.add({
+      ...fields,
+      roles,
+      passwordHash: await hash(),
+      ...(totpSecret && { sealTotp: (userId: number) => ports.sealTotp(userId, totpSecret) }),
+    });
+    if (service) {
+      const { serviceId } = service;
+      audit({ event: 'user.created_by_client', userId: account.id, serviceId }, from);
+    }
     await publishCreated(ports.feed, account);
     return account;
   };
@@ -56,9 +67,13 @@ export type CreateAccount = ReturnType<typeof makeCreateAccount>;
 
 const INVITED = 'must not be true with a password, or for a disabled account';
 
-function parseRequest(
+/** The rules for names and passwords. */
+export type AccountRules = Pick<CreateAccountPorts, 'newNames' | 'passwordMinLength' | 'isCommonPassword'>;
+
+/** The request, its names in canonical form. @throws AuthError `validation_failed`, `password_refused` */
+export function parseAccountRequest(
   request: AccountRequest,
-  { newNames, passwordMinLength, isCommonPassword }: CreateAccountPorts,
+  { newNames, passwordMinLength, isCommonPassword }: AccountRules,
 ): AccountRequest {
   const { values, errors } = parseFields(request, newNames);
   const { password } = request;

@@ -1,4 +1,6 @@
+import { canonicalAddress } from '../address.ts';
 import { AuthError, type FieldError } from '../errors.ts';
+import { skeletonOf } from './confusables.ts';
 
 /** What no two accounts share, in the order in which an error names it. */
 export const UNIQUE_FIELDS = ['username', 'email', 'external_id'] as const;
@@ -11,6 +13,13 @@ export interface WantedNames {
   email?: string;
   /** null to have none. */
   externalId?: string | null;
+}
+
+/** Names in the forms in which they are compared. */
+export type Compared = Record<UniqueField, string | null>;
+
+export function comparedOf({ username, email, externalId }: Required<WantedNames>): Compared {
+  return { username: skeletonOf(username), email: canonicalAddress(email), external_id: externalId };
 }
 
 const MESSAGES: Record<UniqueField, string> = {

@@ -21,6 +21,7 @@ const schema = operation({
   tags: ['Logout'],
   security: [{ bearerAuth: [] }],
   refuses: ['token_unknown', 'token_not_allowed', 'rate_limited'],
+  takesLimited: true,
   querystring: Type.Object({ id: Type.Optional(IdText) }, { additionalProperties: false }),
   response: { 200: MessageSchema },
 });

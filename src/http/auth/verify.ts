@@ -78,7 +78,7 @@ const schema = operation({
   operationId: 'verify',
   summary: 'Ask whether a token is good right now, and whose it is.',
   description:
-    'For proxies (`auth_request`, `forward_auth`) and services. It takes any method and ignores the body and any further path, so a proxy can pass its client’s request on unchanged. Without `audience`, access tokens and long-lived tokens are good here. With `audience`, only tokens for that audience are: exchanged ones, and services’ own. Long-lived tokens and services’ own say nothing of a login, so they meet no demand.',
+    'For proxies (`auth_request`, `forward_auth`) and services. It takes any method and ignores the body and any further path, so a proxy can pass its client’s request on unchanged. Without `audience`, access tokens and long-lived tokens are good here. With `audience`, only tokens for that audience are: exchanged ones, and services’ own. A limited token for the audience is answered 403 without a look at whether it has ended, since no scope is demanded. Long-lived tokens and services’ own say nothing of a login, so they meet no demand.',
   tags: ['Verification'],
   security: [{ bearerAuth: [] }],
   refuses: ['insufficient_user_authentication'],

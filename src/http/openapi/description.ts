@@ -127,11 +127,12 @@ export const HEADERS = {
     schema: { type: 'string', enum: ['Bearer', 'Bearer error="invalid_token"'] },
   },
   ScopeChallenge: {
-    description: 'Names all scopes that are needed (RFC 6750).',
-    required: true,
+    description:
+      'Only with `insufficient_scope`: names all scopes that are demanded here (RFC 6750), or none if no limited token is good here.',
+    required: false,
     schema: {
       type: 'string',
-      pattern: '^Bearer error="insufficient_scope", scope="[a-z0-9:_ -]+"$',
+      pattern: '^Bearer error="insufficient_scope"(, scope="[a-z0-9:_ -]+")?$',
       examples: ['Bearer error="insufficient_scope", scope="orders:read"'],
     },
   },

@@ -135,11 +135,11 @@ function completeOperation(
   schema: RouteSchema,
   shared: JsonObject,
 ): JsonObject {
-  const { operationId, security, refuses, answers = {}, oauthErrors = false } = schema;
+  const { operationId, security, refuses, takesLimited, answers = {}, oauthErrors = false } = schema;
   const isValidated =
     schema.isValidated !== false && ['body', 'querystring', 'params'].some((part) => part in schema);
   const consumes = schema.consumes as string[] | undefined;
-  const codes = codesOf({ method, consumes, isValidated, security, refuses });
+  const codes = codesOf({ method, consumes, isValidated, security, refuses, takesLimited });
   const parameters = ((operation.parameters ?? []) as JsonObject[]).map(withoutOptionalExample);
   return {
     ...operation,

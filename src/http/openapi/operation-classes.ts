@@ -51,6 +51,7 @@ const CLASSES = {
     'takeMails',
     'settleMail',
     'reportUndeliverable',
+    'reportUses',
   ],
   documents: ['getJwks', 'getMetadata', 'getOpenIdConfiguration'],
   // Its objective is LatchkeyFeedLags. It has no error budget, because a replica that drains, and one that is at a limit of

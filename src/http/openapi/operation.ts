@@ -15,6 +15,8 @@ export interface Described {
   security: readonly Partial<Record<SecurityScheme, readonly string[]>>[];
   /** The route's own error codes; common ones are added (see refusals.ts). */
   refuses: readonly ErrorCode[];
+  /** It takes limited tokens too; other operations with users' tokens refuse them with `insufficient_scope`. */
+  takesLimited?: true | undefined;
   /** OpenAPI response objects by status, for answers that a Fastify schema cannot describe. */
   answers?: Readonly<Record<number, JsonObject>>;
   /** The route answers before Fastify validates: its parameters are only described. */
@@ -31,6 +33,7 @@ declare module 'fastify' {
     tags?: readonly string[];
     security?: readonly Readonly<Record<string, readonly string[]>>[];
     refuses?: readonly ErrorCode[];
+    takesLimited?: true | undefined;
     consumes?: readonly string[];
     answers?: Readonly<Record<number, JsonObject>>;
     isValidated?: false;

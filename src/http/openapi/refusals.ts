@@ -8,7 +8,7 @@ import type { Described } from './operation.ts';
 
 /** The error responses of operations in the document. */
 
-type Route = Pick<Described, 'security' | 'refuses'> & {
+type Route = Pick<Described, 'security' | 'refuses' | 'takesLimited'> & {
   consumes?: readonly string[] | undefined;
   method: string;
   /** Whether a part of the request is validated against a schema. */
@@ -65,8 +65,16 @@ const EXAMPLE_FORM_ERRORS: FieldError[] = [{ path: '/token', code: 'required', m
 const EXAMPLE_ID = '3f0c1d52-7a8e-4a44-9a53-5d6f3c1b2a90';
 
 /** Every error code of a route. */
-export function codesOf({ method, consumes, isValidated, security, refuses }: Route): ErrorCode[] {
+export function codesOf({
+  method,
+  consumes,
+  isValidated,
+  security,
+  refuses,
+  takesLimited,
+}: Route): ErrorCode[] {
   const takesToken = security.some((scheme) => 'bearerAuth' in scheme || 'bearerRefreshToken' in scheme);
+  const isForUsers = security.length > 0 && security.every((scheme) => 'bearerAuth' in scheme);
   return [
     ...new Set([
       ...ALWAYS,
@@ -74,6 +82,7 @@ export function codesOf({ method, consumes, isValidated, security, refuses }: Ro
       ...(method === 'get' ? [] : WITH_BODY),
       ...(isValidated ? (['validation_failed'] as const) : []),
       ...(takesToken ? WITH_TOKEN : []),
+      ...(isForUsers && !takesLimited ? (['insufficient_scope'] as const) : []),
       ...(security.some((scheme) => 'serviceClient' in scheme) ? WITH_SERVICE : []),
       ...refuses,
     ]),
@@ -149,7 +158,7 @@ function exampleOf(code: ErrorCode, speaksOAuth: boolean): JsonObject {
     value: {
       ...problem,
       ...(code === 'second_factor_required' && secondStepMembers(EXAMPLE_SECOND_STEP)),
-      ...(speaksOAuth && isRouted([code]) && oauthMembersOf(code)),
+      ...(speaksOAuth && isRouted([code]) && oauthMembersOf(code, problem.detail)),
     },
   };
 }

@@ -7,7 +7,7 @@ import type {
 import fp from 'fastify-plugin';
 import { hasExpired, type PresentedIdentity, type TokenType } from '../../domain/tokens/claims.ts';
 import { isInScope } from '../../domain/scopes.ts';
-import type { Bearer, Caller, Principal } from '../../domain/principal.ts';
+import type { Bearer, Caller, Principal, ServiceBearer } from '../../domain/principal.ts';
 import type { ServiceTokens } from '../../domain/access-tokens/service-tokens.ts';
 import type { Verify } from '../../domain/access-tokens/verify.ts';
 import { expiredError, type Clock } from '../../domain/clock.ts';
@@ -70,7 +70,8 @@ declare module 'fastify' {
       change: ChangeHooks;
       /**
        * As `change`, but a caller that ends the presented token needs only its signature (see log-out.ts).
-       * @param others also accepted: a limited token, which may end nothing else.
+       * @param others also accepted: a limited token, which may end nothing else. Where it is not, it is refused as it is
+       * by all hooks here that demand no scope: with `insufficient_scope`.
        */
       changeUnless(endsOwnToken: EndsOwnToken, ...others: 'limited'[]): ChangeHooks;
       /**
@@ -94,13 +95,27 @@ export async function readBearer<Type extends TokenType>(
 }
 
 /** @throws AuthError `invalid_token` */
-function present<Found extends PresentedIdentity>(
+function present<Found extends PresentedIdentity | ServiceBearer>(
   request: FastifyRequest,
   found: Found | TokenRefusal,
 ): Found {
   if (typeof found === 'string') throw new AuthError('invalid_token', { reason: found });
-  request.presented = found;
+  if ('tokenId' in found) request.presented = found;
   return found;
+}
+
+/**
+ * As `present`, where no scope is demanded. No limited token is good there, and 403 says so without a look at any store:
+ * one that has ended gets it too. On 401 its client would look for a fault of the token.
+ * @throws AuthError `invalid_token`, `insufficient_scope`
+ */
+function presentUnscoped<Found extends { type: string } & (PresentedIdentity | ServiceBearer)>(
+  request: FastifyRequest,
+  found: Found | TokenRefusal,
+): Exclude<Found, { type: 'limited' }> {
+  const bearer = present(request, found);
+  if (bearer.type === 'limited') throw new AuthError('insufficient_scope', { reason: 'scope', scopes: [] });
+  return bearer as Exclude<Found, { type: 'limited' }>;
 }
 
 /** @throws AuthError `token_missing`, `invalid_token` */
@@ -117,14 +132,25 @@ function authenticate(
   { codec, verify, serviceTokens, clock, service }: AuthenticateOptions,
   done: () => void,
 ): void {
+  /** An access token or LLT, where no scope is demanded. */
+  async function readUnscoped(request: FastifyRequest) {
+    const found = await codec.verify(presentedTokenOf(request), 'access', 'llt', 'limited');
+    return presentUnscoped(request, found);
+  }
+
+  /** As `readUnscoped`, and also a limited token, whatever its audience. */
+  async function readToEnd(request: FastifyRequest) {
+    const found = await codec.verifyToEnd(presentedTokenOf(request), 'access', 'llt', 'limited');
+    return present(request, found);
+  }
+
   /** The hooks of a route that changes something. @param admit checks the session, after the body has arrived. */
   const changeHooks = (
     admit: (request: FastifyRequest, bearer: Bearer) => Promise<void>,
-    ...others: 'limited'[]
+    read: typeof readUnscoped | typeof readToEnd = readUnscoped,
   ): ChangeHooks => ({
     onRequest: authenticates(async (request) => {
-      const found = await codec.verifyToEnd(presentedTokenOf(request), 'access', 'llt', ...others);
-      request.bearer = present(request, found);
+      request.bearer = await read(request);
     }),
     preValidation: async (request) => {
       const bearer = bearerOf(request);
@@ -144,7 +170,6 @@ function authenticate(
     bearer: IdentityOf<'access' | 'llt' | 'exchanged'> | IdentityOf<'limited'>,
     needed: readonly string[],
   ): Promise<void> {
-    request.presented = bearer;
     request.principal = await verify(bearer, request);
     if (bearer.type === 'limited' && !isInScope(bearer.scopes, needed))
       throw new AuthError('insufficient_scope', { reason: 'scope', scopes: needed });
@@ -152,20 +177,19 @@ function authenticate(
 
   app.decorate('auth', {
     principal: authenticates(async (request) => {
-      request.bearer = await readBearer(codec, request, 'access', 'llt');
+      request.bearer = await readUnscoped(request);
       request.principal = await verify(request.bearer, request);
     }),
     forAudience: (audienceOf) =>
       authenticates(async (request) => {
         const token = presentedTokenOf(request);
         const audience = audienceOf(request);
-        const bearer = audience === null ? 'audience' : await codec.verifyFor(token, audience);
-        if (typeof bearer === 'string') throw new AuthError('invalid_token', { reason: bearer });
+        const found = audience === null ? 'audience' : await codec.verifyFor(token, audience, 'limited');
+        const bearer = presentUnscoped(request, found);
         if (bearer.type === 'service') {
           request.callingService = await serviceTokens.verify(bearer);
           return;
         }
-        request.presented = bearer;
         request.principal = await verify(bearer, request);
         request.actor = bearer.actor;
       }),
@@ -178,8 +202,8 @@ function authenticate(
     inScopeForAudience: (scopesOf, audienceOf) =>
       authenticates(async (request) => {
         const needed = scopesOf(request);
-        const bearer = await codec.verifyFor(presentedTokenOf(request), audienceOf(request), 'limited');
-        if (typeof bearer === 'string') throw new AuthError('invalid_token', { reason: bearer });
+        const found = await codec.verifyFor(presentedTokenOf(request), audienceOf(request), 'limited');
+        const bearer = present(request, found);
         if (bearer.type === 'service') {
           request.callingService = await serviceTokens.verify(bearer);
           return;
@@ -193,7 +217,7 @@ function authenticate(
         async (request, bearer) => {
           if (!endsOwnToken(request, bearer)) await admitCaller(request, bearer);
         },
-        ...others,
+        others.length > 0 ? readToEnd : readUnscoped,
       ),
     changeOrDone: (isDone) =>
       changeHooks(async (request, bearer) => {

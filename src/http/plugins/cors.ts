@@ -1,4 +1,4 @@
-import type { FastifyInstance, onRequestHookHandler } from 'fastify';
+import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
 import fp from 'fastify-plugin';
 
 interface CorsOptions {
@@ -38,6 +38,15 @@ export const BROWSER_PATHS: ReadonlySet<string> = new Set([
   '/api/user/tokens/:id',
 ]);
 
+/** What a browser asks before a script's request (Fetch, section 3.3.2). */
+export function isPreflight({ method, headers }: Pick<FastifyRequest, 'method' | 'headers'>): boolean {
+  return (
+    method === 'OPTIONS' &&
+    headers.origin !== undefined &&
+    headers['access-control-request-method'] !== undefined
+  );
+}
+
 /** What scripts may read besides the safelisted headers. */
 const EXPOSED = 'Allow, Retry-After, WWW-Authenticate, X-Request-Id';
 
@@ -63,9 +72,7 @@ function cors(app: FastifyInstance, { origins }: CorsOptions, done: () => void):
       return;
     }
     reply.header('access-control-allow-origin', origin).header('access-control-expose-headers', EXPOSED);
-    const isPreflight =
-      request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined;
-    if (!isPreflight) {
+    if (!isPreflight(request)) {
       next();
       return;
     }

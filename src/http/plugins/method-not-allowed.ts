@@ -1,10 +1,16 @@
-import type { FastifyInstance, HTTPMethods, RouteOptions } from 'fastify';
+import type { FastifyInstance, FastifyRequest, HTTPMethods, RouteOptions } from 'fastify';
 import fp from 'fastify-plugin';
 import { METHODS } from 'node:http';
+import type { Clock } from '../../domain/clock.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { RequestGroup } from '../../telemetry/request-lines.ts';
 import '../openapi/operation.ts';
+import { BROWSER_PATHS, isPreflight } from './cors.ts';
 import './request-log.ts';
+
+interface MethodNotAllowedOptions {
+  clock: Pick<Clock, 'monotonic'>;
+}
 
 /** Node passes CONNECT to no handler, and closes the connection. */
 export const ALL_METHODS = METHODS.filter((method) => method !== 'CONNECT') as HTTPMethods[];
@@ -13,8 +19,12 @@ export const ALL_METHODS = METHODS.filter((method) => method !== 'CONNECT') as H
  * Answers 405 with `Allow` if the path exists but not for this method. Fastify would answer 404, and route `DELETE
  * /api/auth/refresh` to `/api/auth/:id`. This 405, and the 404 of an unknown path, come before authentication and
  * before any body is read.
+ *
+ * A browser's preflight gets as far as here only if CORS_ORIGINS does not list its origin. It is told so, also where no
+ * origin is listed: after a 405, whoever looks for the fault looks at the method.
  */
-function methodNotAllowed(app: FastifyInstance, _options: object, done: () => void): void {
+function methodNotAllowed(app: FastifyInstance, { clock }: MethodNotAllowedOptions, done: () => void): void {
+  const noteOrigin = makeOriginLog(clock);
   for (const method of ALL_METHODS) {
     if (!app.supportedMethods.includes(method)) app.addHttpMethod(method, { hasBody: true });
   }
@@ -37,12 +47,18 @@ function methodNotAllowed(app: FastifyInstance, _options: object, done: () => vo
       const others = ALL_METHODS.filter((method) => !allowed.has(method));
       if (others.length === 0) continue;
       const allow = app.methodsOf(url);
+      const isOpen = BROWSER_PATHS.has(url);
       app.route({
         method: others,
         url,
         schema: { hide: true },
         config: { group, budget: { none: 'it refuses before it reads anything' } },
-        onRequest: (_request, reply, next) => {
+        onRequest: (request, reply, next) => {
+          if (isOpen && isPreflight(request)) {
+            noteOrigin(request);
+            next(new AuthError('origin_not_listed'));
+            return;
+          }
           reply.header('allow', allow);
           next(new AuthError('method_not_allowed'));
         },
@@ -51,6 +67,33 @@ function methodNotAllowed(app: FastifyInstance, _options: object, done: () => vo
     }
   });
   done();
+}
+
+/** An origin as browsers send it, without anything that names a user. Only such a text gets into the log. */
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9._~:[\]-]+$/;
+const MAX_LENGTH = 128;
+/** Lines in an hour: anyone can invent origins. */
+const MOST = 20;
+/** Milliseconds. */
+const HOUR = 3_600_000;
+/** Origins that have had their line; the oldest makes room. */
+const REMEMBERED = 1000;
+
+/** Writes one line for each origin that is refused. */
+function makeOriginLog(clock: Pick<Clock, 'monotonic'>): (request: FastifyRequest) => void {
+  const told = new Set<string>();
+  let [since, lines] = [-Infinity, 0];
+  return ({ headers: { origin = '' }, log }) => {
+    if (told.has(origin) || origin.length > MAX_LENGTH || !ORIGIN.test(origin)) return;
+    const now = clock.monotonic();
+    if (now - since >= HOUR) [since, lines] = [now, 0];
+    if (lines === MOST) return;
+    lines++;
+    told.add(origin);
+    const [oldest] = told;
+    if (told.size > REMEMBERED && oldest !== undefined) told.delete(oldest);
+    log.warn({ origin }, 'a page was refused: if it is one of yours, add its origin to CORS_ORIGINS');
+  };
 }
 
 declare module 'fastify' {

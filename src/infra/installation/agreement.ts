@@ -16,6 +16,7 @@ import {
   type SoftFact,
 } from './facts.ts';
 import type { InstallationRecord } from './record.ts';
+import { SEEDED, type SeedMark } from './seed-mark.ts';
 
 interface AgreementPorts {
   record: InstallationRecord;
@@ -25,6 +26,8 @@ interface AgreementPorts {
     /** Unless keys are missing. @returns those. */
     register(): Promise<readonly KeyInUse[]>;
   };
+  /** Whose mark ends this replica at its first contact with the database; null outside production. */
+  forbidden: { mark: Pick<SeedMark, 'isSet'>; end: (objection: Objection) => void } | null;
   /** Of the embedded database: no other replica can be there to agree with, and its ISSUER follows PORT. */
   isAlone: boolean;
   logger: {
@@ -59,7 +62,14 @@ const UNREAD: Objection = {
  * it registers nothing and serves nothing: a wrong replica would refuse the tokens of the others, and clients would take
  * that for the end of their sessions.
  */
-export function makeAgreement({ record, settings, keys, isAlone, logger }: AgreementPorts): Agreement {
+export function makeAgreement({
+  record,
+  settings,
+  keys,
+  forbidden,
+  isAlone,
+  logger,
+}: AgreementPorts): Agreement {
   let objection: Objection | null = UNREAD;
   let hasJoined = false;
   let looking: Promise<void> | null = null;
@@ -70,6 +80,10 @@ export function makeAgreement({ record, settings, keys, isAlone, logger }: Agree
 
   async function judge(): Promise<Objection | null> {
     if (isAlone) return null;
+    if (forbidden && !hasJoined && (await forbidden.mark.isSet())) {
+      forbidden.end(SEEDED);
+      return SEEDED;
+    }
     // Also afterwards: the answer tells unknown keys from invented ones.
     const missing = await keys.missing();
     let facts = await record.read();

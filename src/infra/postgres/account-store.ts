@@ -14,6 +14,7 @@ import { changeRow, NO_ADDRESS_CHANGES, requireStoredSpelling } from './change-u
 import type { Postgres } from './client.ts';
 import { endTokens } from './ended-tokens.ts';
 import { mapDatabaseErrors, onPrimary } from './errors.ts';
+import { addConfirmedTotps } from './factor-store.ts';
 import { voidReset } from './password-resets.ts';
 import {
   findTaken,
@@ -202,7 +203,10 @@ export function makeAccountStore(
         return rows.map(toAccount);
       }),
 
-    add: ({ username, passwordHash, disabled, emailVerified, invite, ...account }, isAnnounced = false) => {
+    add: (
+      { username, passwordHash, disabled, emailVerified, invite, sealTotp, ...account },
+      isAnnounced = false,
+    ) => {
       const { email, externalId = null } = account;
       const names = { username, email, externalId };
       return writeNames(
@@ -218,9 +222,14 @@ export function makeAccountStore(
               passwordHash: new Uint8Array(passwordHash),
               disabledAt: disabled === true ? now : null,
               emailVerifiedAt: emailVerified === true ? now : null,
+              factorSince: sealTotp ? now : null,
             };
             const added = await tx.user.create({ data });
             await requireStillFree(tx, added.id, names, reserved);
+            if (sealTotp) {
+              const sealed = sealTotp(Number(added.id));
+              await addConfirmedTotps(tx, [{ userId: added.id, sealed }], now);
+            }
             if (invite === true) await wantMail(tx, added.id, 'invitation');
             if (isAnnounced)
               await tx.$executeRaw`UPDATE users SET changed_at = clock_timestamp() WHERE id = ${added.id}`;

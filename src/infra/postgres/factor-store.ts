@@ -1,6 +1,6 @@
 import { AuthError } from '../../domain/errors.ts';
 import { TOTP_NAME } from '../../domain/factors/factor.ts';
-import type { FactorStore, SecondStepAccount, TotpRecord } from '../../domain/factors/ports.ts';
+import type { FactorStore, SealedSecret, SecondStepAccount, TotpRecord } from '../../domain/factors/ports.ts';
 import type { FactorType } from '../../domain/second-step.ts';
 import type { FactorProof } from '../../domain/tokens/ports.ts';
 import { endsAll } from '../../domain/users/account.ts';
@@ -206,6 +206,22 @@ export async function useProof(
           where: { userId: BigInt(userId), codeHash: new Uint8Array(proof.codeHash) },
         });
   if (used.count === 0) throw new AuthError('invalid_second_factor');
+}
+
+/**
+ * For accounts that the same transaction adds with `factorSince`. Confirmed: their users have the app already. Recovery
+ * codes they make themselves.
+ */
+export async function addConfirmedTotps(
+  tx: Pick<Prisma.TransactionClient, 'factor'>,
+  totps: readonly { userId: bigint; sealed: SealedSecret }[],
+  now: Date,
+): Promise<void> {
+  const data = totps.map(({ userId, sealed: { keyId, secret } }) => {
+    const times = { createdAt: now, confirmedAt: now };
+    return { userId, type: 'totp', name: TOTP_NAME, ...times, keyId, secret: new Uint8Array(secret) };
+  });
+  if (data.length > 0) await tx.factor.createMany({ data });
 }
 
 /** Also one that was only set up. A login is then one step again, and a device has nothing to be known by. */

@@ -1,5 +1,5 @@
 import type { StateWriter } from '../../domain/tokens/ports.ts';
-import type { PrismaClient } from '../../generated/prisma/client.ts';
+import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';
 
 /** Writes batches of rotations and uses, with one statement per batch. */
@@ -41,16 +41,32 @@ export function makeStateWriter(prisma: PrismaClient): StateWriter {
     saveUses: (uses) =>
       mapDatabaseErrors(async () => {
         await prisma.$executeRaw`
-          WITH given AS (
-            SELECT * FROM unnest(
-              ${uses.map(({ tokenId }) => BigInt(tokenId))}::bigint[],
-              ${uses.map(({ at }) => new Date(at))}::timestamptz[]
-            ) AS given(id, at)
-          ), locked AS MATERIALIZED (
+          WITH ${givenUses(uses)}, locked AS MATERIALIZED (
             SELECT id FROM tokens WHERE id IN (SELECT id FROM given) ORDER BY id FOR NO KEY UPDATE
           )
           UPDATE tokens SET last_used_at = given.at FROM given JOIN locked USING (id)
           WHERE tokens.id = given.id AND (tokens.last_used_at IS NULL OR tokens.last_used_at < given.at)`;
       }),
+
+    saveReportedUses: (uses) =>
+      mapDatabaseErrors(async () => {
+        await prisma.$executeRaw`
+          WITH ${givenUses(uses)}, moved AS MATERIALIZED (
+            SELECT id, given.at FROM tokens JOIN given USING (id)
+            WHERE type = 'llt' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > given.at)
+              AND (last_used_at IS NULL OR last_used_at <= given.at - interval '1 minute')
+            ORDER BY id FOR NO KEY UPDATE OF tokens
+          )
+          UPDATE tokens SET last_used_at = moved.at FROM moved WHERE tokens.id = moved.id`;
+      }),
   };
+}
+
+function givenUses(uses: readonly { tokenId: number; at: number }[]): Prisma.Sql {
+  return Prisma.sql`given AS (
+    SELECT * FROM unnest(
+      ${uses.map(({ tokenId }) => BigInt(tokenId))}::bigint[],
+      ${uses.map(({ at }) => new Date(at))}::timestamptz[]
+    ) AS given(id, at)
+  )`;
 }

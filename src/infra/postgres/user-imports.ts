@@ -1,11 +1,11 @@
 import type { SecretBox } from '../../domain/factors/ports.ts';
-import { TOTP_NAME } from '../../domain/factors/factor.ts';
 import { canonicalAddress, storedAddress, type StoredAddress } from '../../domain/address.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
-import { UNIQUE_FIELDS, type UniqueField } from '../../domain/users/taken.ts';
+import { comparedOf, UNIQUE_FIELDS, type Compared, type UniqueField } from '../../domain/users/taken.ts';
 import { MAY_BE_LEFT_OUT, type ImportedUser } from '../../domain/users/import-line.ts';
 import { Prisma, type PrismaClient, type User as UserRow } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';
+import { addConfirmedTotps } from './factor-store.ts';
 import { findHeld, lockSpellings, type ReservedHashes } from './names.ts';
 import { USER_COLUMNS } from './rows.ts';
 
@@ -189,13 +189,6 @@ const TAKEN_TEXTS: Record<UniqueField, string> = {
   external_id: 'external_id is taken, by an account or an earlier line',
 };
 
-/** Names in the forms in which they are compared. */
-type Compared = Record<UniqueField, string | null>;
-
-function comparedOf({ username, email, externalId }: ImportedUser): Compared {
-  return { username: skeletonOf(username), email: canonicalAddress(email), external_id: externalId };
-}
-
 /** @returns the problems of lines whose names an account has. */
 async function takenLines(tx: Prisma.TransactionClient, lines: UserLine[]): Promise<Map<number, string>> {
   if (lines.length === 0) return new Map();
@@ -297,22 +290,19 @@ async function insertUsers(tx: Prisma.TransactionClient, lines: UserLine[]): Pro
   return new Map(added.map(({ id, username }) => [username, id]));
 }
 
-/** Confirmed: their users have the app already. Recovery codes they make themselves. */
 async function insertFactors(
   tx: Prisma.TransactionClient,
   lines: UserLine[],
   added: ReadonlyMap<string, bigint>,
   secrets: Pick<SecretBox, 'seal'>,
 ): Promise<void> {
-  const now = new Date();
-  const data = lines.flatMap(({ user: { username, totpSecret } }) => {
+  const totps = lines.flatMap(({ user: { username, totpSecret } }) => {
     const userId = added.get(username);
-    if (userId === undefined || totpSecret === null) return [];
-    const { keyId, secret } = secrets.seal(Number(userId), totpSecret);
-    const times = { createdAt: now, confirmedAt: now };
-    return [{ userId, type: 'totp', name: TOTP_NAME, ...times, keyId, secret: new Uint8Array(secret) }];
+    return userId === undefined || totpSecret === null
+      ? []
+      : [{ userId, sealed: secrets.seal(Number(userId), totpSecret) }];
   });
-  if (data.length > 0) await tx.factor.createMany({ data });
+  await addConfirmedTotps(tx, totps, new Date());
 }
 
 function addressFields({ email, emailGiven, emailKey }: StoredAddress) {

@@ -47,18 +47,24 @@ function aRecord(changed: readonly ChangedUser[], late: readonly ChangedUser[] =
         return Promise.resolve();
       },
     },
+    leases: { isThere: () => true, hasFeed: () => true },
     clock: aClock(),
   };
   return { ports, asked, steps };
 }
 
-test('a renewal publishes changed users after it has set them, and a replay publishes none', async (t) => {
+/** The lease of one master, with a full renewal of tombstones that reaches so far back. */
+const held = (since: number, master = 'm') => new Map([[master, { since }]]);
+
+test('what a holder renews is published after it has been set, and a replay publishes nothing', async (t) => {
   const { ports, steps } = aRecord([aChange(7, true), aChange(8)], [aChange(9, true)]);
-  const renewals = makeRenewChanges(ports);
-  await renewals.renew(7_200_000);
-  t.strictSame(steps.splice(0), ['set 7,8', 'settle 7', 'set 9', 'settle 9']);
-  await renewals.renewRecent();
-  t.strictSame(steps, ['set 7,8', 'publish 7,8', 'settle 7', 'set 9', 'publish 9', 'settle 9']);
+  const changes = makeRenewChanges(ports);
+  await changes.renew(7_200_000);
+  t.strictSame(steps.splice(0), ['set 7,8', 'set 9', 'settle 9']);
+  await changes.renewHeld(held(0));
+  t.strictSame(steps.splice(0), ['set 7,8', 'publish 7,8']);
+  await changes.sweep();
+  t.strictSame(steps, ['set 9', 'publish 9', 'settle 9']);
 });
 
 test('changed and pending users are read page by page', async (t) => {
@@ -72,33 +78,67 @@ test('changed and pending users are read page by page', async (t) => {
     0,
     1000,
   ]);
-  const set = steps.map((step) => step.slice('set '.length).split(',').length);
+  const set = steps.flatMap((step) => (step.startsWith('set ') ? step.split(',').length : []));
   t.strictSame(set, [1000, 1000, 1000, 1]);
 });
 
-test('after an outage one renewal covers the whole outage, and says until when', async (t) => {
+test('without a lease nothing is renewed; a holder sets its own users, and publishes all if it has the feed', async (t) => {
+  const { ports, asked, steps } = aRecord([aChange(7), aChange(8)]);
+  const leases = {
+    isThere: (master: string, userId: number) => master === (userId === 7 ? 'm' : 'n'),
+    hasFeed: (master: string) => master === 'm',
+  };
+  const changes = makeRenewChanges({ ...ports, leases });
+  await changes.renewHeld(new Map());
+  t.strictSame(asked, []);
+  await changes.renewHeld(held(0, 'n'));
+  t.strictSame(steps.splice(0), ['set 8']);
+  t.same(changes.renewedOn('m'), null);
+  await changes.renewHeld(held(0, 'm'));
+  t.strictSame(steps.splice(0), ['set 7', 'publish 7,8']);
+  t.same(changes.renewedOn('n'), null, 'the lease is gone');
+});
+
+test('a holder renews what is new, and in full whenever tombstones are; after an outage, all of it', async (t) => {
   const { ports, asked } = aRecord([]);
   const { clock } = ports;
   let isAway = false;
-  const renewals = makeRenewChanges({
+  let delay = 0;
+  const changes = makeRenewChanges({
     ...ports,
+    users: {
+      ...ports.users,
+      async changedSince(...args) {
+        const page = await ports.users.changedSince(...args);
+        clock.pass(delay);
+        return page;
+      },
+    },
     tokenStates: { putUsers: () => (isAway ? Promise.reject(new Error('away')) : Promise.resolve()) },
   });
+  const backs = () => asked.splice(0).flatMap((each) => (Array.isArray(each) ? each[0] : []));
   const start = clock.monotonic();
-  t.equal(renewals.renewedUntil(), -Infinity, 'it has not looked yet');
-  clock.pass(5000);
-  await renewals.renewRecent();
-  t.equal(renewals.renewedUntil(), start + 5000);
+  const first = held(start - 60_000);
+  await changes.renewHeld(first);
+  t.match(changes.renewedOn('m'), { since: start - 60_000, until: start });
+  clock.pass(250);
+  await changes.renewHeld(first);
+  t.strictSame(backs(), [60_000, 1000]);
+  t.match(changes.renewedOn('m'), { since: start - 60_000, until: start + 250 });
   isAway = true;
-  for (let i = 0; i < 5; i++) {
+  for (let i = 0; i < 2; i++) {
     clock.pass(60_000);
-    await t.rejects(renewals.renewRecent(), { message: 'away' });
+    await t.rejects(changes.renewHeld(first), { message: 'away' });
   }
-  t.equal(renewals.renewedUntil(), start + 5000);
   isAway = false;
-  await renewals.renewRecent();
-  clock.pass(1000);
-  await renewals.renewRecent();
-  const backs = asked.flatMap((each) => (Array.isArray(each) ? each[0] : []));
-  t.strictSame(backs, [65_000, 120_000, 180_000, 240_000, 300_000, 360_000, 360_000, 61_000]);
+  await changes.renewHeld(first);
+  t.strictSame(backs(), [60_750, 120_750, 120_750]);
+  const second = held(clock.monotonic() - 90_000);
+  await changes.renewHeld(second);
+  delay = 400;
+  await changes.renewHeld(second);
+  t.strictSame(changes.renewedOn('m'), null, 'it read too late to know that nothing is missing');
+  delay = 0;
+  await changes.renewHeld(second);
+  t.strictSame(backs(), [90_000, 750, 90_400]);
 });

@@ -101,7 +101,9 @@ function aWorld() {
           return Promise.resolve();
         },
       },
-      changes: { renewedUntil: () => usersUntil() },
+      changes: {
+        renewedOn: () => (usersUntil() > -Infinity ? { since: -Infinity, until: usersUntil() } : null),
+      },
       clock,
       pause: (ms) => {
         clock.pass(ms);

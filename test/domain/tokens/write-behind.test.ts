@@ -45,6 +45,10 @@ function aWorld() {
         asked(uses.map(({ tokenId }) => tokenId));
         return writer.saveUses(uses);
       },
+      saveReportedUses: async (uses) => {
+        asked(uses.map(({ tokenId }) => tokenId));
+        return writer.saveReportedUses(uses);
+      },
     },
   });
   /** The records answer this many more times, then fail. */
@@ -169,6 +173,36 @@ test('only the last use of a token counts', async (t) => {
   t.equal((await tokens.find(tokenId))?.record.lastUsedAt, 5000);
 });
 
+test('what services report is written apart, as used when it arrived', async (t) => {
+  const { aSession, tokens, writeBehind, batches, clock, answer } = aWorld();
+  const { userId, tokenId: session } = await aSession();
+  const token = { name: 'x', createdAt: 0, kid: 'a key', createdBy: null };
+  const tokenId = (await tokens.addLongLived(userId, token, 5)) ?? 0;
+  const at = clock.now();
+  writeBehind.noteUse(9, 1000);
+  writeBehind.noteReported([tokenId, session, tokenId]);
+  t.equal(writeBehind.size(), 3);
+  clock.pass(300);
+  t.equal(writeBehind.lag(), 300);
+  answer(1);
+  await t.rejects(writeBehind.flush(), { code: 'unavailable' });
+  t.equal(writeBehind.size(), 2, 'they stay queued');
+  answer(Infinity);
+  await writeBehind.flush();
+  t.strictSame(batches, [[9], [session, tokenId].sort(byNumber)]);
+  t.equal((await tokens.find(tokenId))?.record.lastUsedAt, at);
+  t.equal((await tokens.find(session))?.record.lastUsedAt, null);
+});
+
+test('by a clock that is not trusted, what services report is not noted', (t) => {
+  const { writeBehind, clock } = aWorld();
+  clock.distrust();
+  writeBehind.noteReported([7]);
+  clock.pass(100);
+  t.strictSame([writeBehind.size(), writeBehind.lag()], [0, 0]);
+  t.end();
+});
+
 test('concurrent flushes are one flush; a later one is separate', async (t) => {
   const { aSession, writeBehind, batches } = aWorld();
   const key = await aSession();
@@ -284,6 +318,7 @@ test('a full queue drops uses, and then the oldest rotations, as a killed replic
         return Promise.resolve([]);
       },
       saveUses: () => Promise.resolve(),
+      saveReportedUses: () => Promise.resolve(),
     },
   });
   const note = (tokenId: number) => {
@@ -311,4 +346,24 @@ test('a full queue drops uses, and then the oldest rotations, as a killed replic
   await writeBehind.flush();
   t.strictSame(written.sort(byNumber)[0], 1001, 'the oldest are gone');
   t.strictSame([written.length, written.at(-1)], [199_001, 200_001]);
+});
+
+test('what services report gives way to everything else, and makes nothing give way', async (t) => {
+  const { writeBehind, queues, batches } = aWorld();
+  const ids = (first: number, count: number) => Array.from({ length: count }, (_, i) => first + i);
+  for (const tokenId of ids(1, 100_000)) writeBehind.note({ userId: 1, tokenId }, initialState(2e6, ''));
+  for (const tokenId of ids(200_001, 98_000)) writeBehind.noteUse(tokenId, 1);
+  writeBehind.noteReported(ids(400_001, 2500));
+  t.strictSame(
+    [writeBehind.size(), queues.dropped],
+    [199_500, { write_behind: 1000 }],
+    'of its own, the oldest',
+  );
+  for (const tokenId of ids(500_001, 1600)) writeBehind.noteUse(tokenId, 1);
+  writeBehind.note({ userId: 1, tokenId: 100_001 }, initialState(2e6, ''));
+  t.strictSame(queues.dropped, { write_behind: 2500 });
+  await writeBehind.flush();
+  const written = new Set(batches.flat());
+  t.ok([...ids(1, 100_001), ...ids(200_001, 98_000), ...ids(500_001, 1600)].every((id) => written.has(id)));
+  t.equal(ids(400_001, 2500).filter((id) => written.has(id)).length, 0);
 });

@@ -88,7 +88,7 @@ onAStore('verify demands more of the login', async (t, env) => {
       for (const path of paths)
         for (const [name, token] of Object.entries(tokens)) {
           const plain = await ask(path, token);
-          if (plain.statusCode === 401) {
+          if (plain.statusCode === 403) {
             t.equal(name, 'a limited token', `${path} takes it`);
             continue;
           }

@@ -15,6 +15,7 @@ import {
   sendPasskey,
 } from '../../support/passkeys.ts';
 import { refused } from '../../support/problem.ts';
+import { workDone } from '../../support/spy.ts';
 import { sql } from '../../support/sql.ts';
 import { onAStore } from '../../support/stores.ts';
 import '../../support/watch-leaks.ts';
@@ -53,6 +54,19 @@ onAStore('passkey', async (t, env) => {
       const demanding = await call(target, `GET /api/auth/verify?demand_acr=${acr}`, { token });
       t.equal(demanding.statusCode, 200, acr);
     }
+  });
+
+  await t.test('whose options ask no store, and are not kept', async (t) => {
+    t.strictSame(await workDone(t, () => loginOptions(target)), []);
+    const [one, other] = await Promise.all([
+      call(target, 'POST /api/auth/passkey'),
+      call(target, 'POST /api/auth/passkey', { payload: {} }),
+    ]);
+    t.equal(one.headers['cache-control'], 'no-store');
+    t.strictSame(Object.keys(one.json()), ['challenge', 'timeout', 'rpId', 'userVerification']);
+    t.not(one.json<{ challenge: string }>().challenge, other.json<{ challenge: string }>().challenge);
+    const named = await call(target, 'POST /api/auth/passkey', { payload: { username: 'ada' } });
+    refused(t, named, 400, 'validation_failed', ['']);
   });
 
   await t.test('of every algorithm that is offered', async (t) => {

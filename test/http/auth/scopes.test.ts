@@ -102,11 +102,11 @@ onAStore('verify with scopes', async (t, env) => {
       const passed: string[] = [];
       for (const [name, each] of Object.entries(all)) {
         const statuses = await Promise.all(paths.map(async (path) => (await ask(path, each)).statusCode));
-        t.ok(
-          new Set(statuses).size === 1 && [200, 401].includes(statuses[0] ?? 0),
-          `${name} ${statuses.join()}`,
-        );
+        t.equal(new Set(statuses).size, 1, `${name} ${statuses.join()}`);
         if (statuses[0] === 200) passed.push(name);
+        // The wrong kind of token, and not a bad one.
+        else if (statuses[0] === 403) passed.push(`not ${name}`);
+        else t.equal(statuses[0], 401, name);
       }
       return passed;
     };
@@ -117,10 +117,12 @@ onAStore('verify with scopes', async (t, env) => {
       t.strictSame(await passing(['/api/auth/verify', '/api/auth/verify/scopes/orders:read/verify']), [
         'access',
         'llt',
+        'not token',
       ]);
       t.strictSame(await passing(['/api/auth/verify?audience=orders', '/api/auth/audiences/orders/verify']), [
         'good',
         'ofShop',
+        'not forOrders',
       ]);
       t.strictSame(await passing(['/api/auth/audiences/shop/scopes/orders:read/verify']), []);
       t.strictSame(await passing(['/api/auth/audiences/latchkey/scopes/orders:read/verify']), []);
@@ -156,8 +158,39 @@ onAStore('verify with scopes', async (t, env) => {
       ['', { scope: 'less', 'x-auth-scope': 'less', 'x-scopes': 'less' }],
     ] as const)
       refused(t, await ask(path + query, less, headers), 403, 'insufficient_scope');
-    for (const query of ['?scope=less', '?scopes=less', '?audience=latchkey&scope=less'])
-      refused(t, await ask(`/api/auth/verify${query}`, less), 401, 'invalid_token');
+    for (const query of ['?scope=less', '?scopes=less'])
+      refused(t, await ask(`/api/auth/verify${query}`, less), 403, 'insufficient_scope');
+    refused(t, await ask('/api/auth/verify?audience=latchkey&scope=less', less), 401, 'invalid_token');
+  });
+
+  await t.test('where none is demanded, a limited token is 403, also one that has ended', async (t) => {
+    const ended = await createLimited(target, access, ['a']);
+    await call(target, 'DELETE /api/auth', { token: ended.token });
+    for (const [line, bearer] of [
+      ['GET /api/auth/verify', token],
+      ['POST /api/auth/verify/below?demand_acr=mfa', token],
+      ['GET /api/auth/verify?audience=orders', forOrders.token],
+      ['GET /api/auth/audiences/orders/verify', forOrders.token],
+      ['GET /api/user', token],
+      ['GET /api/user', ended.token],
+      ['POST /api/auth/llt', token],
+      ['DELETE /api/user/tokens', token],
+      [`DELETE /api/auth/llt/${id}`, token],
+    ] as const) {
+      const response = await call(target, line, { token: bearer });
+      refused(t, response, 403, 'insufficient_scope');
+      t.equal(response.headers['www-authenticate'], 'Bearer error="insufficient_scope"', line);
+      t.match(response.json(), { reason: 'scope' });
+    }
+    for (const [line, bearer] of [
+      ['GET /api/auth/refresh', token],
+      ['GET /api/auth/verify', forOrders.token],
+      ['GET /api/user', forOrders.token],
+      ['POST /api/auth/llt', forOrders.token],
+      ['GET /api/auth/verify?audience=orders', token],
+      ['GET /api/auth/verify?audience=orders&audience=orders', forOrders.token],
+    ] as const)
+      refused(t, await call(target, line, { token: bearer }), 401, 'invalid_token');
   });
 });
 

@@ -59,6 +59,7 @@ const FOR_SERVICES = [
   'GET /api/auth/revocations',
   'POST /api/auth/introspect',
   'POST /api/auth/revoke',
+  'POST /api/auth/uses',
   'GET /api/users',
   'POST /api/users',
   'POST /api/users/:id/password-reset',
@@ -116,7 +117,7 @@ test('authentication comes before every other check of a request', async (t) => 
   for (const line of FOR_SERVICES.filter((route) => !route.startsWith('GET'))) {
     for (const [type, payload] of bodies) {
       const response = await call(target, line, { headers: { 'content-type': type }, payload, token: 'x' });
-      const oauth = line.includes('/api/auth/') ? 'invalid_token' : undefined;
+      const oauth = /\/(introspect|revoke)$/.test(line) ? 'invalid_token' : undefined;
       refused(t, response, 401, 'invalid_token', undefined, oauth);
     }
   }

@@ -27,13 +27,15 @@ const SETTINGS: Settings = {
 /** A record whose answers the test decides; what was done, in order. */
 function aWorld({
   isAlone = false,
+  isSeeded = null,
   settings = {},
-}: { isAlone?: boolean; settings?: Partial<Settings> } = {}) {
+}: { isAlone?: boolean; isSeeded?: boolean | null; settings?: Partial<Settings> } = {}) {
   const facts = new Map<string, Fact>();
   const world = {
     facts,
     missing: [] as KeyInUse[],
     isAway: false,
+    isSeeded,
     steps: [] as string[],
     lines: [] as string[],
     /** What another replica records just before this one does. */
@@ -76,6 +78,13 @@ function aWorld({
       missing: () => step('', () => world.missing),
       register: () => step('register', () => world.firstKeys),
     },
+    forbidden:
+      isSeeded === null
+        ? null
+        : {
+            mark: { isSet: () => step('', () => world.isSeeded === true) },
+            end: ({ about }) => void world.steps.push(`end ${about}`),
+          },
     isAlone,
     logger: { error: log, warn: log, info: (text) => void world.lines.push(text) },
   });
@@ -108,6 +117,24 @@ test('a replica that differs records and registers nothing', async (t) => {
   world.missing.pop();
   await until(() => about() === null);
   await close();
+});
+
+test('a replica in production that finds the mark of a seed at its first contact ends, and writes nothing', async (t) => {
+  const { open, close, about, world } = aWorld({ isSeeded: true });
+  world.isAway = true;
+  await open();
+  t.strictSame(world.steps, [], 'not while the database is away');
+  world.isAway = false;
+  await until(() => about() === 'DATABASE_URL' && world.steps.length > 0);
+  await close();
+  t.equal(world.steps[0], 'end DATABASE_URL');
+  t.notOk(world.steps.some((step) => !step.startsWith('end ')));
+
+  const unmarked = aWorld({ isSeeded: false });
+  await unmarked.open();
+  unmarked.world.isSeeded = true;
+  await unmarked.look();
+  t.equal(unmarked.about(), null, 'one that serves goes on');
 });
 
 test('of two replicas that record at once, the second sees the first', async (t) => {

@@ -6,6 +6,7 @@ import { loadConfig, type Environment } from '../../../src/config/config.ts';
 import type { Tracer } from '../../../src/telemetry/tracer.ts';
 import { openTracing } from '../../../src/infra/tracing/open-tracing.ts';
 import { startOtlpReceiver } from '../otlp-receiver.ts';
+import { secretsInHttp } from './http-secrets.ts';
 import { leakWatch, type Watched } from './leak-watch.ts';
 
 /** Milliseconds. Other tests check that an instance does not hang. */
@@ -58,10 +59,14 @@ export async function scrape(watched: Watched, opsUrl: string): Promise<void> {
 /** The secrets of an instance from its environment, and those generated in its data folder. */
 export function rememberConfiguration(env: Environment, dataDir?: string): void {
   if (!leakWatch.isOn) return;
-  for (const [name, value = ''] of Object.entries(env)) {
+  for (const [name, given = ''] of Object.entries(env)) {
+    const value = given.trim();
     const content = name.endsWith('_FILE') && existsSync(value) ? readFileSync(value, 'utf8').trim() : value;
     if (name.startsWith('REFRESH_TOKEN_SECRET')) rememberEach('refresh secret', content);
     if (name.startsWith('FACTOR_KEYS')) rememberEach('factor key', content);
+    // Its members have the names that a request has.
+    if (name === 'SEED_FILE')
+      for (const [kind, secret] of secretsInHttp(content)) leakWatch.remember(kind, secret);
     if (/^(DATABASE|REDIS)_URL/.test(name) && URL.canParse(content)) {
       // It may be one that the service refuses.
       leakWatch.remember('database password', unescape(new URL(content).password));

@@ -1,0 +1,411 @@
+import type { FieldError } from '../latchkey-error.ts';
+import type { Operations } from '../operations.ts';
+import { PROBLEMS, ROUTES } from './api.ts';
+import { time, type Account, type Holding, type makeState, type Presented } from './state.ts';
+
+type Routes = typeof ROUTES;
+export type OperationId = keyof Routes;
+export type Code = keyof typeof PROBLEMS;
+
+/** What a request asks for. */
+export interface Asked {
+  method: string;
+  path: string;
+  query: string;
+  token: string | null;
+  body: string;
+}
+
+/** What a handler gets, checked. */
+interface Request<Body> {
+  fields: Body;
+  query: Readonly<Record<string, string>>;
+  /** Of the path, or else of the query; NaN if it is in neither. */
+  id: number;
+  caller: Presented;
+}
+
+type KeyOf<Path> = Path extends `${infer Before}{id}${infer After}` ? `${Before}${number}${After}` : Path;
+
+/** The types that `client.request` has for it. */
+type OperationOf<Route extends { path: string; method: string }> =
+  KeyOf<Route['path']> extends infer Key extends keyof Operations
+    ? Route['method'] extends infer Method extends keyof Operations[Key]
+      ? Operations[Key][Method]
+      : never
+    : never;
+
+/** One for each operation, so that a new one does not compile without. */
+type Handlers = {
+  [Id in OperationId]: (
+    request: Request<OperationOf<Routes[Id]> extends { body: infer Body } ? Body : object>,
+  ) => OperationOf<Routes[Id]> extends { answer: infer Answer } ? Answer : never;
+};
+
+interface Field {
+  types: readonly string[];
+  isRequired: boolean;
+  min?: number;
+  max?: number;
+}
+
+interface Route {
+  method: string;
+  path: string;
+  token: 'bearerAuth' | 'bearerRefreshToken' | null;
+  query: readonly string[];
+  fields?: Readonly<Record<string, Field>>;
+  codes: readonly Code[];
+}
+
+/** What is answered in place of 200. */
+export class Refusal extends Error {
+  readonly code: Code;
+  readonly more: object;
+
+  constructor(code: Code, more: object = {}) {
+    super(code);
+    this.code = code;
+    this.more = more;
+  }
+}
+
+const DAY = 86_400_000;
+/** Those that take an access token of a session that has ended, so that a sign-out does not fail. */
+const ENDING: readonly OperationId[] = ['logOut', 'logOutById', 'logOutEverywhere'];
+
+/** Answers the operations as a Latchkey with default settings. */
+export function makeAnswers(state: ReturnType<typeof makeState>) {
+  const refusals = new Map<OperationId, Code[]>();
+  const logins = new Map<string, Account>();
+
+  function takeRefusal(id: OperationId, isWanted: (code: Code) => boolean): void {
+    const [code] = refusals.get(id) ?? [];
+    if (code === undefined || !isWanted(code)) return;
+    refusals.get(id)?.shift();
+    throw new Refusal(code);
+  }
+
+  function callerOf(id: OperationId, { token: kind }: Route, token: string | null): Presented {
+    if (token === null) throw new Refusal('token_missing');
+    const found = state.presented(token, kind === 'bearerAuth' ? 'access' : 'refresh');
+    if (!found) throw new Refusal('invalid_token');
+    if (kind === 'bearerAuth' && !ENDING.includes(id) && !state.accepts(found))
+      throw new Refusal('invalid_token');
+    return found;
+  }
+
+  function find(name: string): Account | undefined {
+    const wanted = name.trim().toLowerCase();
+    return state.accounts.find(({ user, email }) => [user.username, email].includes(wanted));
+  }
+
+  /** @throws Refusal that names all that another account has */
+  function refuseTaken(username: string | undefined, email: string | undefined, own?: Account): void {
+    const taken = [['username', username] as const, ['email', email] as const].filter(
+      ([, name]) => name !== undefined && ![undefined, own].includes(find(name)),
+    );
+    const [first] = taken;
+    if (!first) return;
+    const errors = taken.map(([field]) => fieldError(`/${field}`, 'taken', 'is taken'));
+    throw new Refusal(`${first[0]}_taken`, { errors });
+  }
+
+  function confirm({ account }: Holding, password: string): void {
+    if (account.password !== password) throw new Refusal('invalid_credentials');
+  }
+
+  function endOne({ holding: own, generation }: Presented, id: number, isWanted = (_: Holding) => true) {
+    const holding = Number.isNaN(id) ? own : state.holding(id);
+    if (holding !== own && !state.accepts({ holding: own, generation })) throw new Refusal('invalid_token');
+    if (holding?.account !== own.account || !isWanted(holding)) throw new Refusal('token_unknown');
+    state.end(holding, 'logout');
+  }
+
+  /** @returns how many */
+  function endAll(
+    account: Account,
+    reason: 'logout' | 'password',
+    stays: (holding: Holding) => boolean,
+  ): number {
+    const ending = state.liveOf(account).filter((holding) => !stays(holding));
+    for (const holding of ending) state.end(holding, reason);
+    return ending.length;
+  }
+
+  function tokensOf(current: Holding) {
+    return state.liveOf(current.account).map((holding) => ({
+      ...holding.shown,
+      last_used_at: lastUsed(holding),
+      current: holding === current,
+    }));
+  }
+
+  function lastUsed({ shown, issuedAt }: Holding): string | null {
+    return shown.type === 'refresh' ? time(issuedAt) : null;
+  }
+
+  const handlers: Handlers = {
+    signUp({ fields: { username, name, email, password, device } }) {
+      const names = { username: lower(username), name: trimmed(name), email: lower(email) };
+      refuseTaken(names.username, names.email);
+      return state.open(state.addAccount({ ...names, password, roles: [] }), device);
+    },
+    logIn({ fields: { username, password, device } }) {
+      const account = find(username);
+      if (account?.password !== password) throw new Refusal('invalid_credentials');
+      try {
+        takeRefusal('logIn', () => true);
+      } catch {
+        const token = `lkl_${Math.random().toString(36).slice(2)}`;
+        logins.set(token, account);
+        const expires_at = time(Date.now() + 300_000);
+        throw new Refusal('second_factor_required', {
+          login_token: token,
+          methods: ['totp', 'recovery_code'],
+          expires_at,
+        });
+      }
+      return state.open(account, device);
+    },
+    completeLogin({ fields }) {
+      const { login_token, code, recovery_code, device } = fields;
+      if ((code === undefined) === (recovery_code === undefined))
+        throw invalid([fieldError('/code', 'required', 'is required, or recovery_code')]);
+      const account = logins.get(login_token);
+      if (!account) throw new Refusal('invalid_login_token');
+      logins.delete(login_token);
+      return state.open(account, device);
+    },
+    refresh({ caller }) {
+      const next = state.rotate(caller);
+      if (typeof next === 'string') throw new Refusal(next);
+      return next;
+    },
+    logOut({ caller, id }) {
+      endOne(caller, id);
+      return { msg: 'logged out' };
+    },
+    logOutById({ caller, id }) {
+      endOne(caller, id);
+      return { msg: 'logged out' };
+    },
+    endToken({ caller, id }) {
+      endOne(caller, id);
+      return { msg: 'logged out' };
+    },
+    deleteLongLivedToken({ caller, id }) {
+      endOne(caller, id, ({ shown }) => shown.type !== 'refresh');
+      return { msg: 'deleted' };
+    },
+    logOutEverywhere({ caller: { holding, generation }, query }) {
+      const isOver = holding.ended && state.liveOf(holding.account).length === 0;
+      if (!state.accepts({ holding, generation }) && !(isOver && query.keep === undefined))
+        throw new Refusal('invalid_token');
+      const ended = endAll(holding.account, 'logout', (each) => query.keep === 'current' && each === holding);
+      return { msg: 'logged out everywhere', ended };
+    },
+    getProfile({ caller: { holding } }) {
+      const { user, locale } = holding.account;
+      return { ...user, locale, tokens: tokensOf(holding) };
+    },
+    changeProfile({ caller: { holding }, fields }) {
+      const { account } = holding;
+      const { username, email, name, locale, current_password } = fields;
+      if (Object.keys(fields).length === 0) throw invalid([fieldError('', 'required', 'needs a field')]);
+      if (username !== undefined || email !== undefined) {
+        if (current_password === undefined)
+          throw invalid([fieldError('/current_password', 'required', 'is required')]);
+        confirm(holding, current_password);
+        refuseTaken(username, email, account);
+      }
+      if (username !== undefined) account.user.username = lower(username);
+      if (email !== undefined) account.email = lower(email);
+      if (name !== undefined) account.user.name = trimmed(name);
+      if (locale !== undefined) account.locale = locale;
+      return { ...account.user };
+    },
+    changePassword({ caller: { holding }, fields }) {
+      const { current_password, new_password, end_long_lived } = fields;
+      confirm(holding, current_password);
+      holding.account.password = new_password;
+      const stays = (each: Holding) => each === holding || (each.shown.type !== 'refresh' && !end_long_lived);
+      return { msg: 'password changed', ended: endAll(holding.account, 'password', stays) };
+    },
+    listTokens({ caller: { holding } }) {
+      const ended = state.endedOf(holding.account).map((each) => {
+        const { expires_at: _, ...shown } = each.shown;
+        return { ...shown, last_used_at: lastUsed(each), ...each.ended };
+      });
+      return { tokens: tokensOf(holding), ended, ended_next: null };
+    },
+    createLongLivedToken({ caller: { holding }, fields: { device } }) {
+      const made = state.add(holding.account, {
+        type: 'llt',
+        name: trimmed(device),
+        created_by: holding.shown.id,
+      });
+      return { id: made.shown.id, longlived_token: state.text(made, 'llt+jwt') };
+    },
+    createLimitedToken({ caller: { holding }, fields }) {
+      const { name, scopes, expires_in = (90 * DAY) / 1000, audience } = fields;
+      if (audience !== undefined) throw new Refusal('invalid_target');
+      const expires_at = time(Date.now() + expires_in * 1000);
+      const made = state.add(holding.account, {
+        type: 'limited',
+        name: trimmed(name),
+        created_by: holding.shown.id,
+        scopes: [...scopes],
+        audience: 'latchkey',
+        expires_at,
+      });
+      return { id: made.shown.id, token: state.text(made, 'limited+jwt'), expires_at };
+    },
+    getEmail: ({ caller: { holding } }) => ({
+      email: holding.account.email,
+      verified: false,
+      pending: null,
+      deliverable: true,
+    }),
+    requestEmailVerification: () => ({ msg: 'a mail is on its way' }),
+    requestPasswordReset: () => ({ msg: 'if there is such an account, a mail is on its way' }),
+    // No mail has arrived, and no second factor can be added: FACTOR_KEYS is not set.
+    verifyEmail: () => refused('invalid_verification_token'),
+    changeEmail: () => refused('invalid_verification_token'),
+    resetPassword: () => refused('invalid_reset_token'),
+    listFactors: () => ({ factors: [], recovery_codes_left: 0 }),
+    setUpTotp({ caller: { holding }, fields: { current_password } }) {
+      confirm(holding, current_password);
+      return refused('factors_disabled');
+    },
+    confirmTotp: () => refused('invalid_second_factor'),
+    removeFactor({ caller: { holding }, fields: { current_password } }) {
+      confirm(holding, current_password);
+      return refused('factor_unknown');
+    },
+    replaceRecoveryCodes({ caller: { holding }, fields: { current_password } }) {
+      confirm(holding, current_password);
+      return refused('factor_unknown');
+    },
+  };
+
+  return {
+    /** @throws Refusal; TypeError if it is no operation */
+    answer(asked: Asked): object {
+      const { id, route, inPath } = matching(asked);
+      takeRefusal(id, (code) => code !== 'second_factor_required');
+      const caller = route.token && callerOf(id, route, asked.token);
+      const query = readQuery(route, asked.query);
+      const fields = readBody(route.fields, asked.body);
+      const pathId = idOf('params/id', inPath);
+      const queryId = idOf('query/id', query.id);
+      // An operation that takes no token does not look at its caller.
+      const handle = handlers[id] as (request: Request<object>) => object;
+      return handle({ fields, query, id: pathId ?? queryId ?? NaN, caller: caller as Presented });
+    },
+    /** @throws TypeError if the operation never answers this code */
+    refuse(id: OperationId, code: Code): void {
+      const route = (ROUTES as Partial<Record<string, Route>>)[id];
+      if (!route?.codes.includes(code)) throw new TypeError(`${id} never answers ${code}`);
+      refusals.set(id, [...(refusals.get(id) ?? []), code]);
+    },
+  };
+}
+
+function matching({ method, path }: Asked): { id: OperationId; route: Route; inPath: string | undefined } {
+  const found = Object.entries<Route>(ROUTES)
+    .map(([id, route]) => ({
+      id: id as OperationId,
+      route,
+      match: new RegExp(`^${route.path.replace('{id}', '([^/]+)')}$`).exec(path),
+    }))
+    .filter(({ route, match }) => route.method === method && match)
+    // A path without an id comes before one with it.
+    .sort((one, other) => (one.match?.length ?? 0) - (other.match?.length ?? 0))[0];
+  // Latchkey answers 404 without CORS headers, which to a page is no answer.
+  if (!found) throw new TypeError(`the test server has no operation ${method} ${path}`);
+  return { ...found, inPath: found.match?.[1] };
+}
+
+function readQuery({ query: names }: Route, text: string): Record<string, string> {
+  const query = Object.fromEntries(
+    text
+      .split('&')
+      .filter((part) => part !== '')
+      .map((part) => part.split('=').map(decodeURIComponent) as [string, string]),
+  );
+  const unknown = Object.keys(query).filter((name) => !names.includes(name));
+  if (unknown.length > 0)
+    throw invalid(unknown.map((name) => fieldError(`query/${name}`, 'unknown', 'is unknown')));
+  if (![undefined, 'current'].includes(query.keep))
+    throw invalid([fieldError('query/keep', 'not_allowed', 'must be current')]);
+  return query;
+}
+
+function idOf(path: string, text: string | undefined): number | undefined {
+  if (text === undefined || /^[1-9]\d{0,15}$/.test(text))
+    return text === undefined ? undefined : Number(text);
+  throw invalid([fieldError(path, 'format', 'is not an id')]);
+}
+
+/** @throws Refusal for a body that is not as documented */
+function readBody(fields: Route['fields'], text: string): object {
+  if (!fields && text === '') return {};
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    throw new Refusal('malformed_json');
+  }
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw invalid([fieldError('', 'type', 'must be an object')]);
+  if (!fields && Object.keys(body).length > 0)
+    throw invalid([fieldError('', 'not_allowed', 'must be empty')]);
+  const given = body as Readonly<Record<string, unknown>>;
+  const errors = [
+    ...Object.keys(given)
+      .filter((name) => fields && !(name in fields))
+      .map((name) => fieldError(`/${name}`, 'unknown', 'is unknown')),
+    ...Object.entries(fields ?? {}).flatMap(([name, field]) => errorsOf(`/${name}`, field, given[name])),
+  ];
+  if (errors.length > 0) throw invalid(errors);
+  return given;
+}
+
+function errorsOf(path: string, { types, isRequired, min, max }: Field, value: unknown): FieldError[] {
+  if (value === undefined) return isRequired ? [fieldError(path, 'required', 'is required')] : [];
+  const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
+  if (!types.includes(Number.isInteger(value) ? 'integer' : type))
+    return [fieldError(path, 'type', `must be: ${types.join(' or ')}`)];
+  if (typeof value !== 'string') return [];
+  const { length } = [...value];
+  // Any text is a try to log in.
+  const isTry = min === 1 && (max ?? 0) > 128;
+  if (min !== undefined && (value === '' || (value.trim() === '' && !isTry)))
+    return [fieldError(path, 'blank', 'must not be blank')];
+  if (min !== undefined && length < min)
+    return [fieldError(path, 'too_short', `must have at least ${min} characters`, { min })];
+  if (max !== undefined && length > max)
+    return [fieldError(path, 'too_long', `must have at most ${max} characters`, { max })];
+  return [];
+}
+
+function fieldError(path: string, code: string, message: string, params?: FieldError['params']): FieldError {
+  return { path, code, ...(params && { params }), message };
+}
+
+function invalid(errors: FieldError[]): Refusal {
+  return new Refusal('validation_failed', { errors });
+}
+
+function refused(code: Code): never {
+  throw new Refusal(code);
+}
+
+function trimmed(text: string): string {
+  return text.trim();
+}
+
+function lower(text: string): string {
+  return text.trim().toLowerCase();
+}

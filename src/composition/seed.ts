@@ -1,0 +1,91 @@
+import type { FastifyBaseLogger } from 'fastify';
+import type { Seed } from '../config/seed.ts';
+import type { Audit } from '../domain/audit/event.ts';
+import { NO_REQUEST } from '../domain/audit/source.ts';
+import type { Clock } from '../domain/clock.ts';
+import { AuthError, reasonOf } from '../domain/errors.ts';
+import type { ServiceStore } from '../domain/services/ports.ts';
+import { hashSecret } from '../domain/services/secret.ts';
+import type { CreateAccount } from '../domain/users/create-account.ts';
+import { takenIn, type UniqueField } from '../domain/users/taken.ts';
+import type { SeedMark } from '../infra/installation/seed-mark.ts';
+import { StartError } from '../runtime/start-error.ts';
+
+interface SeedParts {
+  seed: Seed;
+  mark: SeedMark;
+  createAccount: CreateAccount;
+  services: Pick<ServiceStore, 'add'>;
+  clock: Pick<Clock, 'now'>;
+  audit: Audit;
+  logger: Pick<FastifyBaseLogger, 'info' | 'warn'>;
+  pause: (ms: number) => Promise<void>;
+}
+
+/** What passes by itself. */
+const PASSING: readonly string[] = ['unavailable', 'overloaded'];
+/** Milliseconds until the next attempt. */
+const RETRY = 1000;
+
+const NOT_EMPTY =
+  'SEED_FILE: the database holds accounts or services that no seed has added, so this one adds nothing: use an empty database, or leave SEED_FILE out';
+
+/**
+ * Fills the database with SEED_FILE, before this replica listens. Names that exist stay as they are, so a replica that was
+ * killed, or a second one at the same time, completes what the first has begun.
+ */
+export function makeFillWithSeed({
+  seed,
+  mark,
+  createAccount,
+  services,
+  clock,
+  audit,
+  logger,
+  pause,
+}: SeedParts) {
+  /** @throws StartError if the database is not empty, and no seed has filled it before. */
+  return async function fillWithSeed(): Promise<void> {
+    let failure: string | null = null;
+    for (;;) {
+      try {
+        await fill();
+        return;
+      } catch (error) {
+        if (!(error instanceof AuthError && PASSING.includes(error.code))) throw error;
+        const reason = reasonOf(error);
+        if (reason !== failure) logger.warn({ reason }, 'cannot add the seed yet: nothing is served');
+        failure = reason;
+      }
+      await pause(RETRY);
+    }
+  };
+
+  async function fill(): Promise<void> {
+    // First: whatever happens next, production does not serve what a seed has touched.
+    if (!(await mark.set())) throw new StartError(NOT_EMPTY);
+    const added = { users: 0, services: 0 };
+    for (const [i, user] of seed.users.entries()) {
+      const taken = await createAccount(user, ['', ''], null, NO_REQUEST).then(() => NOTHING, takenOrThrow);
+      if (taken.length === 0) added.users++;
+      // A user whose name is there stays as it is. Anything else that is taken belongs to another one.
+      else if (!taken.includes('username'))
+        logger.warn({ user: i, taken }, 'a user of the seed is not added: another account has what it wants');
+    }
+    for (const { secret, ...service } of seed.services) {
+      const record = { ...service, secretHash: hashSecret(secret), createdAt: clock.now() };
+      if (await services.add(record)) added.services++;
+    }
+    if (added.users + added.services > 0) audit({ event: 'database.seeded', ...added }, NO_REQUEST);
+    const [users, all] = [seed.users.length, seed.services.length];
+    logger.info({ added, kept: { users: users - added.users, services: all - added.services } }, 'seeded');
+  }
+}
+
+const NOTHING: readonly UniqueField[] = [];
+
+function takenOrThrow(error: unknown): readonly UniqueField[] {
+  const taken = takenIn(error);
+  if (taken.length === 0) throw error;
+  return taken;
+}
