@@ -205,6 +205,8 @@ test('the single-page app of examples/spa', { skip: chromiumMissing }, async (t)
   await t.test('a user adds a passkey, logs in by it in each way, and removes it', async (t) => {
     const authenticator = await aVirtualAuthenticator(page);
     await authenticator.touch(true);
+    // Chromium makes no passkey for a tab in the background.
+    await page.bringToFront();
     await change(page, 'Add a passkey', password);
     await t.resolves(shows(page, 'Passkey', '10 recovery codes are left.'));
     const [first] = await recoveryCodes(page);
