@@ -218,7 +218,7 @@ function problemOf(entry: string): string | null {
     return 'must not hold file: origins: all pages that are opened as files have the same one';
   if (url === null || url.host === '')
     return 'must hold origins such as https://app.example.com or capacitor://localhost, separated by commas';
-  // The entry itself may hold a password. URL knows the origin of the web's own schemes only, and its capitals.
+  // The entry itself may hold a password. `URL` has an origin, and lowers capitals, for http and https only.
   const origin = `${url.protocol}//${url.host}`.toLowerCase();
   return origin === entry
     ? null

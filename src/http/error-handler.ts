@@ -124,7 +124,7 @@ function translate(error: FastifyError | Error, request: FastifyRequest): AuthEr
   });
 }
 
-/** The validator's errors, without any value that the client sent. @param taken what the operation takes as a body. */
+/** The validator's errors, without any value that the client sent. @param taken see `takenBody`. */
 function fieldErrors(
   { validation, validationContext = 'body' }: FastifyError,
   taken: string,

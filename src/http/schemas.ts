@@ -140,7 +140,7 @@ export const Scopes = Type.Array(Type.String({ shown: { pattern: '^[a-z0-9:_-]{1
 });
 
 const messages = new Map<string, string>();
-/** What to say of a text that does not match a pattern, by the pattern: a reader would have to decipher it. */
+/** What to say of a text that does not match, by its pattern, which a reader would have to decipher. */
 export const PATTERN_MESSAGES: ReadonlyMap<string, string> = messages;
 
 /**

@@ -21,8 +21,8 @@ async function aWorld(t: Test) {
 const UNSCOPED = 'Bearer error="insufficient_scope"';
 
 /**
- * What a limited token gets from an operation, if not what `expectedOf` says. The paths name the user's session, the scope
- * `1`, which it lacks, and the audience `1`, which is not its own.
+ * What a limited token gets from an operation, if not what `expectedOf` says. The paths name the user's session,
+ * the scope `1`, which it lacks, and the audience `1`, which is not its own.
  */
 const FOR_LIMITED: Record<string, readonly [status: number, challenge?: string]> = {
   // A limited token is taken there, to end itself alone (`token_not_allowed`).

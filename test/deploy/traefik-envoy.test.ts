@@ -195,7 +195,7 @@ test('Envoy’s file', async (t) => {
 
   await t.test('asks verify with two headers, and an outage is 503', (t) => {
     const exact = (name: string) => ({ exact: name.toLowerCase() });
-    // Without `allowed_client_headers`, which would list those that a refusal keeps, it keeps all: the challenge too.
+    // Without `allowed_client_headers`, a refusal keeps all its headers: the challenge too.
     const service = {
       server_uri: { uri: 'http://latchkey:3000', cluster: 'latchkey', timeout: '2s' },
       path_override: '/api/auth/verify',

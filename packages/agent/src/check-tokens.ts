@@ -13,7 +13,7 @@ import { answerProblem, requestIdOf } from './problems.ts';
 interface Parts {
   verifier: Pick<Verifier<TokenType>, 'verify' | 'accept'>;
   audience: string;
-  /** Called after each check, with null if the token is good. @param requestId of the problem, if it is refused. */
+  /** Called after each check, with null if the token is good. @param requestId of the problem. */
   checked: (refusal: VerifierError | null, requestId?: string) => void;
   /** Called with the error of a check that ended in neither. */
   failed: (error: unknown, requestId: string) => unknown;

@@ -51,8 +51,8 @@ export interface BearerOptions<Request> extends Demand {
    */
   scope?: Scope | undefined;
   /**
-   * Called for each request that is refused, for a log. The client does not learn the reason, but the `request_id`: the
-   * request's `X-Request-Id`, or a new one. Its errors are ignored.
+   * Called for each request that is refused, for a log. The client does not learn the reason, but the
+   * `request_id`: the request's `X-Request-Id`, or a new one. Its errors are ignored.
    */
   onRefused?: ((error: VerifierError, request: Request, requestId: string) => void) | undefined;
 }

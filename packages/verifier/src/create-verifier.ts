@@ -34,8 +34,8 @@ export interface Verifier<Accepted extends TokenType = UsersType> {
    * Checks a token. Answers from memory, except for the first check of a long-lived token, for a new key, for a service
    * token whose client the feed does not list as it is in the token, and if `whenStale` demands introspection.
    * @param options what is demanded of the login. Long-lived, limited and service tokens meet no demand.
-   * @throws VerifierError `invalid_token`, `insufficient_user_authentication` (answer 401), `insufficient_scope` for a
-   * limited token (answer 403), `unavailable` (answer 503); TypeError for what cannot be demanded
+   * @throws VerifierError `invalid_token`, `insufficient_user_authentication` (answer 401), `unavailable`
+   * (answer 503), `insufficient_scope` for a limited token (answer 403); TypeError for what cannot be demanded
    */
   verify(token: string, options?: Demand & { scope?: undefined }): Promise<VerifiedToken<Accepted>>;
   /**
@@ -219,8 +219,8 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
   }
 
   /**
-   * Where no scope is needed. It comes before Latchkey is asked, which a client without the right `limited` would see as
-   * an outage; so a token that has ended may be refused like a good one.
+   * Where no scope is needed. It comes before Latchkey is asked, which a client without the right `limited`
+   * would see as an outage; so a token that has ended may be refused like a good one.
    */
   function refuseLimited(verified: AnyToken): void {
     if (verified.tokenType === 'limited' && !settings.accept.includes('access'))

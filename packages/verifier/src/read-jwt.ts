@@ -44,7 +44,8 @@ export function makeReadJwt({ keys, settings, clock }: Parts) {
   }
 
   /**
-   * Reads limited tokens besides the types that the verifier accepts: a good one is refused otherwise than a bad one.
+   * Reads limited tokens besides the types that the verifier accepts, because a good one is refused otherwise
+   * than a bad one.
    * @throws VerifierError `invalid_token`, `unavailable`
    */
   return async function readJwt(token: string): Promise<ReadToken> {

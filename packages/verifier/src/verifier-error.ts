@@ -1,6 +1,6 @@
 /**
  * `invalid_token`: the token is missing, malformed, forged, expired, revoked or not meant for this service. Answer 401.
- * `insufficient_scope`: it is a limited token, which lacks a scope that is needed here, or no scope is. Answer 403.
+ * `insufficient_scope`: it is a limited token and lacks a scope that is needed, or none is. Answer 403.
  * `insufficient_user_authentication`: the token is good, and its session was not opened as is demanded here. Answer 401.
  * `unavailable`: the token cannot be checked now. It may be good, so answer 503, never 401.
  */
@@ -86,8 +86,9 @@ export class VerifierError extends Error {
   /** The option to look at; undefined if none seems wrong. */
   readonly option: VerifierErrorOption | undefined;
   /**
-   * The configured issuer or audience, the types that are accepted, the scopes that are needed, separated by spaces, or
-   * what is demanded of the login, as in the challenge; undefined for other reasons, and where no scope is needed.
+   * The configured issuer or audience, the types that are accepted, the scopes that are needed, separated by
+   * spaces, or what is demanded of the login, as in the challenge; undefined for other reasons, and where no
+   * scope is needed.
    */
   readonly expected: string | undefined;
   /** What stands there instead, in at most 100 printable characters; undefined if there is nothing. */

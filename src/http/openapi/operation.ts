@@ -15,7 +15,7 @@ export interface Described {
   security: readonly Partial<Record<SecurityScheme, readonly string[]>>[];
   /** The route's own error codes; common ones are added (see refusals.ts). */
   refuses: readonly ErrorCode[];
-  /** It takes limited tokens too; other operations with users' tokens refuse them with `insufficient_scope`. */
+  /** It takes limited tokens too; others with users' tokens refuse them with `insufficient_scope`. */
   takesLimited?: true | undefined;
   /** OpenAPI response objects by status, for answers that a Fastify schema cannot describe. */
   answers?: Readonly<Record<number, JsonObject>>;

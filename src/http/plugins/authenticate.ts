@@ -70,8 +70,8 @@ declare module 'fastify' {
       change: ChangeHooks;
       /**
        * As `change`, but a caller that ends the presented token needs only its signature (see log-out.ts).
-       * @param others also accepted: a limited token, which may end nothing else. Where it is not, it is refused as it is
-       * by all hooks here that demand no scope: with `insufficient_scope`.
+       * @param others also accepted: a limited token, which may end nothing else. Without it, as by all hooks
+       * here that demand no scope, a limited token is refused with `insufficient_scope`.
        */
       changeUnless(endsOwnToken: EndsOwnToken, ...others: 'limited'[]): ChangeHooks;
       /**
@@ -105,8 +105,8 @@ function present<Found extends PresentedIdentity | ServiceBearer>(
 }
 
 /**
- * As `present`, where no scope is demanded. No limited token is good there, and 403 says so without a look at any store:
- * one that has ended gets it too. On 401 its client would look for a fault of the token.
+ * As `present`, where no scope is demanded. No limited token is good there, and 403 says so without a look at
+ * any store: one that has ended gets it too. On 401 its client would look for a fault of the token.
  * @throws AuthError `invalid_token`, `insufficient_scope`
  */
 function presentUnscoped<Found extends { type: string } & (PresentedIdentity | ServiceBearer)>(

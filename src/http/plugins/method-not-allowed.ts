@@ -20,8 +20,8 @@ export const ALL_METHODS = METHODS.filter((method) => method !== 'CONNECT') as H
  * /api/auth/refresh` to `/api/auth/:id`. This 405, and the 404 of an unknown path, come before authentication and
  * before any body is read.
  *
- * A browser's preflight gets as far as here only if CORS_ORIGINS does not list its origin. It is told so, also where no
- * origin is listed: after a 405, whoever looks for the fault looks at the method.
+ * A browser's preflight gets as far as here only if CORS_ORIGINS does not list its origin. It is told so, also
+ * where no origin is listed: after a 405, whoever looks for the fault looks at the method.
  */
 function methodNotAllowed(app: FastifyInstance, { clock }: MethodNotAllowedOptions, done: () => void): void {
   const noteOrigin = makeOriginLog(clock);
