@@ -138,7 +138,7 @@ function schemasIn(document, schemas, found = new Set()) {
 /** @param isSent whether it is a part of a request */
 function typeOf(schema, isSent = false) {
   if (schema.$ref) return nameOf(schema);
-  if (schema.const !== undefined) return `'${schema.const}'`;
+  if (schema.const !== undefined) return JSON.stringify(schema.const).replaceAll('"', "'");
   if (schema.enum) return literals(schema.enum).join(' | ');
   if (schema.anyOf) return schema.anyOf.map((each) => typeOf(each, isSent)).join(' | ');
   if (schema.type === 'array')
@@ -196,7 +196,7 @@ export const PROBLEMS = ${JSON.stringify(Object.fromEntries(problems))} as const
     const { properties, required = [] } = document.components.schemas[name];
     return Object.fromEntries(
       Object.entries(properties).map(([field, schema]) => {
-        const kinds = schema.anyOf ?? [schema];
+        const kinds = (schema.anyOf ?? [schema]).map((kind) => resolved(document, kind));
         const { minLength: min, maxLength: max } = kinds[0];
         return [
           field,

@@ -133,6 +133,10 @@ export const mutations = [
       'if (locked.factorSince !== null && caller.createdAt < caller.openedSince)',
       'if (caller.createdAt < 0)',
     ],
+  ),
+  ...inFile(
+    'infra/postgres/factor-store.ts',
+    ['http/own-account/factors'],
     [
       'the code that confirms a factor opens a session',
       'lastUsedAt: now, lastStep: BigInt(step) }',

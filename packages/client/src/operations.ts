@@ -20,7 +20,7 @@ export interface Operations {
     DELETE: { answer: Message };
   };
   '/api/auth/second-factor': {
-    /** Take the second step of a login, which opens the session. */
+    /** Take the second step of a login, or log in with a passkey, which opens the session. */
     POST: { body: SecondStep; answer: Pair };
   };
   '/api/auth/password-reset-request': {
@@ -55,6 +55,10 @@ export interface Operations {
     /** Delete a long-lived token. */
     DELETE: { answer: Message };
   };
+  '/api/auth/passkey': {
+    /** Get what a browser needs for a login with a passkey. */
+    POST: { answer: PasskeyLoginOptions };
+  };
   '/api/user': {
     /** See who is signed in, and with which tokens. */
     GET: { answer: Profile };
@@ -77,7 +81,7 @@ export interface Operations {
   };
   '/api/user/factors': {
     /** List the own second factors. */
-    GET: { answer: Factors };
+    GET: { answer: OwnFactors };
   };
   '/api/user/factors/recovery-codes': {
     /** Get new recovery codes. */
@@ -94,6 +98,14 @@ export interface Operations {
   '/api/user/factors/totp/confirm': {
     /** Confirm the authenticator app, which makes it the second factor. */
     POST: { body: TotpConfirmation; answer: ConfirmedTotp };
+  };
+  '/api/user/factors/passkey': {
+    /** Begin to add a passkey. */
+    POST: { body: FactorChange; answer: PasskeyCreationOptions };
+  };
+  '/api/user/factors/passkey/confirm': {
+    /** Confirm the passkey, which makes it a second factor and a login of its own. */
+    POST: { body: PasskeyConfirmation; answer: ConfirmedPasskey };
   };
   '/api/user/tokens': {
     /** List the live tokens, and those that ended in the last 30 days. */
@@ -118,6 +130,11 @@ export interface Address {
   verified: boolean;
   pending: string | null;
   deliverable: boolean;
+}
+
+export interface ConfirmedPasskey {
+  id: number;
+  recovery_codes?: string[];
 }
 
 export interface ConfirmedTotp {
@@ -159,7 +176,7 @@ export interface EndedToken {
 
 export interface Factor {
   id: number;
-  type: 'totp';
+  type: 'totp' | 'passkey';
   name: string;
   created_at: string;
   last_used_at: string | null;
@@ -167,11 +184,6 @@ export interface Factor {
 
 export interface FactorChange {
   current_password: string;
-}
-
-export interface Factors {
-  factors: Factor[];
-  recovery_codes_left: number;
 }
 
 export interface LimitedToken {
@@ -209,10 +221,96 @@ export interface NewTotp {
   otpauth_uri: string;
 }
 
+export interface OwnFactors {
+  factors: Factor[];
+  recovery_codes_left: number;
+  accepted_passkeys?: {
+    rpId: string;
+    userId: string;
+    allAcceptedCredentialIds: string[];
+  };
+}
+
 export interface Pair {
   access_token: string;
   refresh_token: string;
   user: User;
+}
+
+export interface PasskeyConfirmation {
+  name: string;
+  passkey: PasskeyEnrolment;
+}
+
+export interface PasskeyCreationOptions {
+  rp: {
+    id: string;
+    name: string;
+  };
+  user: {
+    id: string;
+    name: string;
+    displayName: string;
+  };
+  challenge: string;
+  pubKeyCredParams: {
+    type: 'public-key';
+    alg: number;
+  }[];
+  timeout: number;
+  excludeCredentials: {
+    type: 'public-key';
+    id: string;
+    transports: string[];
+  }[];
+  authenticatorSelection: {
+    residentKey: 'required';
+    requireResidentKey: true;
+    userVerification: 'required';
+  };
+  attestation: 'none';
+  extensions: {
+    credProps: true;
+  };
+}
+
+export interface PasskeyEnrolment {
+  id: string;
+  rawId: string;
+  type: string;
+  response: {
+    clientDataJSON: string;
+    attestationObject: string;
+    transports?: readonly string[] | undefined;
+  };
+  clientExtensionResults?:
+    | {
+        credProps?:
+          | {
+              rk?: boolean | undefined;
+            }
+          | undefined;
+      }
+    | undefined;
+}
+
+export interface PasskeyLogin {
+  id: string;
+  rawId: string;
+  type: string;
+  response: {
+    clientDataJSON: string;
+    authenticatorData: string;
+    signature: string;
+    userHandle?: string | undefined;
+  };
+}
+
+export interface PasskeyLoginOptions {
+  challenge: string;
+  timeout: number;
+  rpId: string;
+  userVerification: 'required';
 }
 
 export interface PasswordChange {
@@ -254,9 +352,10 @@ export interface ProfileChange {
 }
 
 export interface SecondStep {
-  login_token: string;
+  login_token?: string | undefined;
   code?: string | undefined;
   recovery_code?: string | undefined;
+  passkey?: PasskeyLogin | undefined;
   device?: string | undefined;
 }
 

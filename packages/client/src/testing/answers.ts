@@ -169,7 +169,15 @@ export function makeAnswers(state: ReturnType<typeof makeState>) {
       return state.open(account, device);
     },
     completeLogin({ fields }) {
-      const { login_token, code, recovery_code, device } = fields;
+      const { login_token, code, recovery_code, passkey, device } = fields;
+      if (passkey) {
+        const others = (['login_token', 'code', 'recovery_code'] as const).filter((name) => name in fields);
+        const [other] = others;
+        if (other) throw invalid([fieldError(`/${other}`, 'not_allowed', 'must not be there with passkey')]);
+        return refused('factors_disabled');
+      }
+      if (login_token === undefined)
+        throw invalid([fieldError('/login_token', 'required', 'is required, or passkey')]);
       if ((code === undefined) === (recovery_code === undefined))
         throw invalid([fieldError('/code', 'required', 'is required, or recovery_code')]);
       const account = logins.get(login_token);
@@ -279,6 +287,10 @@ export function makeAnswers(state: ReturnType<typeof makeState>) {
       return refused('factors_disabled');
     },
     confirmTotp: () => refused('invalid_second_factor'),
+    // Nor is WEBAUTHN_RP_ID.
+    getPasskeyOptions: () => refused('factors_disabled'),
+    setUpPasskey: () => refused('factors_disabled'),
+    confirmPasskey: () => refused('factors_disabled'),
     removeFactor({ caller: { holding }, fields: { current_password } }) {
       confirm(holding, current_password);
       return refused('factor_unknown');
