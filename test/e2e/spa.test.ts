@@ -331,7 +331,7 @@ async function storedPair(page: Page): Promise<Pair> {
 }
 
 async function storedAccess(page: Page): Promise<string | undefined> {
-  const pair: Pair | null = await storedPair(page);
+  const pair = (await storedPair(page)) as Pair | null;
   return pair?.access_token;
 }
 
