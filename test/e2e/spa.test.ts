@@ -203,10 +203,15 @@ test('the single-page app of examples/spa', { skip: chromiumMissing }, async (t)
   });
 
   await t.test('a user adds a passkey, logs in by it in each way, and removes it', async (t) => {
-    const authenticator = await aVirtualAuthenticator(page);
-    await authenticator.touch(true);
+    const logOut = () => page.getByRole('button', { name: 'Log out', exact: true }).click();
     // Chromium makes no passkey for a tab in the background.
     await page.bringToFront();
+    await logOut();
+    await signedOut(page);
+    await submit(page, 'Log in', { username, password });
+    await signedIn(page);
+    const authenticator = await aVirtualAuthenticator(page);
+    await authenticator.touch(true);
     await change(page, 'Add a passkey', password);
     await t.resolves(shows(page, 'Passkey', '10 recovery codes are left.'));
     const [first] = await recoveryCodes(page);
@@ -216,7 +221,6 @@ test('the single-page app of examples/spa', { skip: chromiumMissing }, async (t)
     await until(async () => ![undefined, first].includes((await recoveryCodes(page))[0]));
     t.match(complaints.splice(0), [/403/]);
 
-    const logOut = () => page.getByRole('button', { name: 'Log out', exact: true }).click();
     const before = await storedPair(page);
     await logOut();
     // The autofill answers as soon as the page offers passkeys.
@@ -327,7 +331,7 @@ async function storedPair(page: Page): Promise<Pair> {
 }
 
 async function storedAccess(page: Page): Promise<string | undefined> {
-  const pair: Pair | null = await storedPair(page);
+  const pair = (await storedPair(page)) as Pair | null;
   return pair?.access_token;
 }
 
