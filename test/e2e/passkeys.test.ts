@@ -157,8 +157,10 @@ test('passkeys in Chromium', { skip: chromiumMissing }, async (t) => {
     await until(() => authenticator.deleted.includes(id));
     t.strictSame(await authenticator.credentialIds(), []);
 
-    await page.route('**/passkey/confirm', (route) => route.abort());
-    t.equal(await addAnother(page, current_password), 'no_answer');
+    await page.route('**/passkey/confirm', async (route) => {
+      await route.continue({ postData: { name: 'Phone', passkey: {} } });
+    });
+    t.equal(await addAnother(page, current_password), 'validation_failed');
     await until(() => authenticator.deleted.length === 2);
     await page.unroute('**/passkey/confirm');
     t.strictSame(await authenticator.credentialIds(), []);

@@ -122,6 +122,7 @@ export function addPasskey(client: Requests, { name, current_password }: NewPass
       current_password,
     })) as CreationOptions;
     const { challenge, user, excludeCredentials = [] } = options;
+    let failure: unknown;
     try {
       const credential = (await browser.navigator.credentials.create({
         signal: cut.signal,
@@ -139,9 +140,13 @@ export function addPasskey(client: Requests, { name, current_password }: NewPass
         transports: response.getTransports?.() ?? [],
       });
       return (await client.request('POST', `${FACTORS}/passkey/confirm`, { name, passkey })) as AddedPasskey;
+    } catch (error) {
+      failure = error;
+      throw error;
     } finally {
-      // The authenticator may have made one that Latchkey did not take.
-      void signalPasskeys(client);
+      // The authenticator may have made one that Latchkey did not take. While it may still take it, the list may lack it,
+      // and the browser would delete it for good.
+      if (!isUndecided(failure)) void signalPasskeys(client);
     }
   });
 }
@@ -194,6 +199,12 @@ async function complete(client: Logins, { rpId, passkey }: Asked, device?: strin
       );
     throw error;
   }
+}
+
+/** Whether Latchkey may do, or have done, what was asked. */
+function isUndecided(error: unknown): boolean {
+  const { code, status = 0 } = Object(error) as Partial<LatchkeyError>;
+  return code === 'no_answer' || status >= 500;
 }
 
 function codeOf(error: unknown): unknown {

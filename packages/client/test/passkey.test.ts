@@ -230,6 +230,11 @@ test('a failed enrolment is followed by the accepted passkeys, and a wrong passw
   (await browser.shown(2)).fail(new DOMException('no', 'NotAllowedError'));
   await t.rejects(cancelled, { name: 'NotAllowedError' });
   await idle();
+  answers['POST /api/user/factors/passkey/confirm'] = () => refusal('no_answer');
+  const undecided = addPasskey(client, NEW);
+  (await browser.shown(3)).succeed(made);
+  await t.rejects(undecided, { code: 'no_answer' });
+  await idle();
   t.strictSame(browser.signals, [
     ['accepted', ACCEPTED],
     ['accepted', ACCEPTED],

@@ -43,7 +43,7 @@ export function makePasskeyStore(
             SELECT coalesce(factors.id, 0) AS id, users.id AS "userId", rp_id AS "rpId", public_key AS "publicKey",
               counter, backup_eligible AS "backupEligible", backed_up AS "backedUp", passkey_handle AS handle,
               password_version AS "passwordVersion", disabled_at IS NOT NULL AS disabled, enabled_at AS "enabledAt",
-              EXISTS (SELECT FROM users AS owner WHERE owner.passkey_handle = given.handle
+              passkeys.factor_id IS NULL AND EXISTS (SELECT FROM users AS owner WHERE owner.passkey_handle = given.handle
                 AND NOT EXISTS (SELECT FROM factors AS open WHERE open.user_id = owner.id AND open.type = 'passkey'
                   AND open.confirmed_at IS NULL AND open.created_at > now() - ${OPEN})) AS "isOrphan"
             FROM (SELECT ${bytes(credentialId)}::bytea AS id, ${handle && bytes(handle)}::bytea AS handle) AS given
