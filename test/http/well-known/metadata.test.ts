@@ -29,7 +29,7 @@ test('the metadata name every endpoint below the issuer', async (t) => {
       grant_types_supported: ['urn:ietf:params:oauth:grant-type:token-exchange', 'client_credentials'],
       subject_types_supported: ['public'],
       id_token_signing_alg_values_supported: ['ES256'],
-      acr_values_supported: ['mfa'],
+      acr_values_supported: ['phr', 'mfa'],
       latchkey_verify_endpoint: 'https://auth.example/api/auth/verify',
       latchkey_revocations_endpoint: 'https://auth.example/api/auth/revocations',
     });
