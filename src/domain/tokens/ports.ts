@@ -241,7 +241,7 @@ export interface StateWriter {
 
   /**
    * Updates the last use of LLTs that have not ended, and only if it is a minute older. Any other id changes nothing and
-   * locks nothing, because a service names them. A row that another transaction holds stays: it is reported again.
+   * locks nothing, because a service names them.
    */
   saveReportedUses(uses: readonly { tokenId: number; at: number }[]): Promise<void>;
 }

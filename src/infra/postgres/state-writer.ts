@@ -55,7 +55,7 @@ export function makeStateWriter(prisma: PrismaClient): StateWriter {
             SELECT id, given.at FROM tokens JOIN given USING (id)
             WHERE type = 'llt' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > given.at)
               AND (last_used_at IS NULL OR last_used_at <= given.at - interval '1 minute')
-            ORDER BY id FOR NO KEY UPDATE OF tokens SKIP LOCKED
+            ORDER BY id FOR NO KEY UPDATE OF tokens
           )
           UPDATE tokens SET last_used_at = moved.at FROM moved WHERE tokens.id = moved.id`;
       }),

@@ -34,7 +34,7 @@ const WITHOUT_LANE: Record<string, number> = {
   'user-imports.ts': 1,
   // Background tasks, each of which runs once at a time in a replica: write-behind, and the look-up of names that asked
   // for a reset.
-  'state-writer.ts': 5,
+  'state-writer.ts': 6,
   'wanted-mails.ts': 1,
 };
 
