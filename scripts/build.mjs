@@ -69,7 +69,7 @@ async function buildPackages() {
 }
 
 /**
- * What tools get that cannot load ES modules, such as Jest (docs/adr/0012): every entry of `exports` that has `require`,
+ * What tools get that cannot load ES modules, such as Jest (docs/adr/0031): every entry of `exports` that has `require`,
  * made from the compiled ES modules. Dependencies are bundled, because `require` cannot load theirs either. What several
  * entries import is in chunks that they share: with a copy in each, an error of one would be no instance of the other's
  * class.
