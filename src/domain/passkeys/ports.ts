@@ -107,7 +107,8 @@ export interface Enrolment {
 }
 
 /**
- * The passkeys, each beside its row among the second factors. Changes are made, and fail, as those of `FactorStore`.
+ * The passkeys, each beside its row among the second factors. Changes are made, and fail, as those of
+ * `FactorStore`.
  */
 export interface PasskeyStore {
   find(credentialId: Uint8Array, handle: Uint8Array | null): Promise<FoundPasskey>;
@@ -135,7 +136,8 @@ export interface PasskeyStore {
   /**
    * Confirms the passkey that this session has begun to enrol.
    * @returns as `FactorStore.confirm`.
-   * @throws AuthError as `FactorStore.confirm`; `invalid_passkey` if its credential is on record, whosever it is
+   * @throws AuthError as `FactorStore.confirm`; `invalid_passkey` if its credential is on record, whosever it
+   * is
    */
   confirm(
     caller: FactorCaller,

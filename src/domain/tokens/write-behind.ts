@@ -67,8 +67,8 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock, bound
   }
 
   /**
-   * Notes tokens that a service took without asking, as used now. By a wrong clock they would seem to be used at another
-   * time, so it notes nothing then: a token that stays in use is reported again a minute later.
+   * Notes tokens that a service took without asking, as used now. By a wrong clock they would seem to be used
+   * at another time, so it notes nothing then: a token that stays in use is reported again a minute later.
    */
   function noteReported(tokenIds: readonly number[]): void {
     if (!clock.isTrusted()) return;

@@ -33,8 +33,9 @@ const MAX_TRANSPORTS = 8;
 type CoseKey = Map<number, number | Uint8Array>;
 
 /**
- * Verifies answers with @simplewebauthn/server, whose gaps this file fills: sizes and spelling, frames, the key itself, and
- * a counter, which the library would judge before the signature. Whatever it throws is a refusal.
+ * Verifies answers with @simplewebauthn/server, whose gaps this file fills: sizes and spelling, frames, the
+ * key itself, and a counter, which the library would judge before the signature. Whatever it throws is a
+ * refusal.
  */
 export function makeVerifyAnswers({
   rpId,
@@ -103,7 +104,9 @@ export function makeVerifyAnswers({
   };
 }
 
-/** The library says what is wrong by an error. Nobody is told, since the client is to blame, or an attacker. */
+/**
+ * The library says what is wrong by an error. Nobody is told, since the client is to blame, or an attacker.
+ */
 async function orNull<Result>(check: () => Promise<Result | null>): Promise<Result | null> {
   try {
     return await check();
