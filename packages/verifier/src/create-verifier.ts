@@ -42,7 +42,7 @@ export interface Verifier<Accepted extends TokenType = UsersType> {
   /**
    * Also takes a limited token that has this scope, or all of these; without the option every limited token is refused.
    * Scopes narrow what a user may do: check the user's roles as well, as for other tokens.
-   * @throws TypeError also for a scope that has not the form of one
+   * @throws TypeError also for a malformed scope
    */
   verify(token: string, options: Demand & { scope: Scope }): Promise<VerifiedToken<Accepted> | LimitedToken>;
   /**

@@ -36,7 +36,7 @@ export interface PresentedPasskey {
   credentialId: Uint8Array;
   /** null if there is none of our length. */
   handle: Uint8Array | null;
-  /** As it was written. */
+  /** In the spelling of the answer, which the signature covers. */
   challenge: string;
   /** Whether a page of ours has asked for it, for a login, and in no frame. */
   isOurs: boolean;
@@ -67,7 +67,7 @@ export interface VerifyAnswers {
 export interface IssuedChallenge {
   /** Milliseconds since 1970. */
   issuedAt: number;
-  /** What is noted once it has opened a session. Those of later challenges are greater, byte by byte. */
+  /** Stored once the challenge has opened a session. Nonces of later challenges are greater, byte by byte. */
   nonce: Uint8Array;
 }
 

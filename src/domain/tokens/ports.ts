@@ -83,7 +83,7 @@ export interface AuthenticatorState {
   counter: number;
   /** Whether it may be copied to other devices. */
   backupEligible: boolean;
-  /** Whether it was. */
+  /** Whether it has been copied. */
   backedUp: boolean;
 }
 

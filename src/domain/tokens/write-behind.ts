@@ -40,7 +40,7 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock, bound
     beside: () => reported.size() + rotations.size() + ended.length,
     makeRoom: () => reported.dropOldest(DROPPED) || uses.dropOldest(DROPPED),
   });
-  /** What services say. Their ids are any numbers, so these give way first. */
+  /** Uses that services report. They may name any ids, so these are the first to be dropped. */
   const reported: BoundedQueue<number, number> = boundedQueue({
     ...limits,
     beside: () => uses.size() + rotations.size() + ended.length,

@@ -12,7 +12,7 @@ export interface SeedMark {
   set(): Promise<boolean>;
 }
 
-/** Of a replica in production. */
+/** What a replica in production says when it finds the mark. */
 export const SEEDED: Objection = {
   about: 'DATABASE_URL',
   problem:

@@ -23,7 +23,7 @@ const [P256, ED25519] = [1, 6] as const;
 const [ES256, EDDSA, RS256] = ALGORITHMS;
 
 const RSA_BITS = { min: 2048, max: 4096 };
-/** A long one keeps the event loop busy at each login. */
+/** The only exponent that is accepted, because a long one would block the event loop at each login. */
 const RSA_EXPONENT = 65_537n;
 
 /** How browsers name a transport; others are dropped. */
