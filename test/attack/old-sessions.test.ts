@@ -11,7 +11,7 @@ import {
 } from '../support/client.ts';
 import { aFactor, firstStep, logInWithFactor } from '../support/factors.ts';
 import { addApp, confirmApp, FACTOR_PASSWORD, setUpApp } from '../support/own-factors.ts';
-import { PASSKEYS } from '../support/passkeys.ts';
+import { aBrowser, confirmPasskey, created, enrolmentOptions, PASSKEYS } from '../support/passkeys.ts';
 import { refused } from '../support/problem.ts';
 import { aReset, redeem } from '../support/resets.ts';
 import { sql } from '../support/sql.ts';
@@ -81,6 +81,17 @@ onAStore('an account with a second factor', async (t, env) => {
       ['DELETE /api/user/tokens', undefined],
     ] as const)
       t.equal((await call(target, line, { token, payload })).statusCode, 200, `${line} stays allowed`);
+  });
+
+  await t.test('a passkey that was begun before the factor', async (t) => {
+    const old = await signUp(target);
+    const { longlived_token: llt } = await createLongLived(target, old.access_token);
+    const passkey = created(aBrowser(), await enrolmentOptions(target, old.access_token));
+    await aFactor(target, old);
+    refused(t, await confirmPasskey(target, old.access_token, passkey), 403, 'login_too_old');
+    refused(t, await confirmPasskey(target, llt, passkey), 403, 'token_not_allowed');
+    const confirmed = 'SELECT type FROM factors WHERE user_id = $1 AND confirmed_at IS NOT NULL';
+    t.strictSame(await sql(target.databaseUrl, confirmed, [old.user.id]), [{ type: 'totp' }]);
   });
 
   await t.test('a stolen session that was opened with an earlier factor, and the password', async (t) => {

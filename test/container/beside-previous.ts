@@ -1,6 +1,7 @@
 import type { Test } from 'tap';
 import { SYSTEM_CLOCK } from '../../packages/verifier/src/clock.ts';
 import { makeVerifier } from '../../packages/verifier/src/create-verifier.ts';
+import { aPasskey, type CreationOptions, type RequestOptions } from '../support/authenticator.ts';
 import { anAccount, bearer, claimsOf, type Pair } from '../support/client.ts';
 import { anApp } from '../support/factors.ts';
 import {
@@ -125,6 +126,64 @@ export async function factorsBesidePrevious(t: Test, { previous, next, databaseU
   const writer = basic(await aRegisteredService(databaseUrl, 'accounts', ['users.write']));
   await answer(ask(previous, `DELETE /api/users/${user.id}`, writer));
   t.strictSame(await held(), [{ since: false, factors: 0, codes: 0 }], 'a deletion erases them');
+}
+
+/** What turns passkeys on, here and not in a release that has none. */
+export const RELYING_PARTY = {
+  WEBAUTHN_RP_ID: 'example.com',
+  WEBAUTHN_ORIGINS: 'https://example.com',
+};
+
+/** What the previous release makes of passkeys, whether it has codes or no second factors at all. */
+export async function passkeysBesidePrevious(t: Test, { previous, next, databaseUrl }: Versions) {
+  const account = anAccount();
+  const { access_token: first, user } = await signUpOver(next, account);
+  const answer = async <T>(asked: Promise<Response>, status = 200) => {
+    const response = await asked;
+    t.equal(response.status, status, response.url);
+    return (await response.json()) as T;
+  };
+  const { username, password } = account;
+  const passkey = aPasskey();
+  const proof = { current_password: password };
+  const setUp = ask(next, 'POST /api/user/factors/passkey', bearer(first), proof);
+  const enrolment = { name: 'Phone', passkey: passkey.enrol(await answer<CreationOptions>(setUp)) };
+  const confirmation = ask(next, 'POST /api/user/factors/passkey/confirm', bearer(first), enrolment);
+  const { recovery_codes: codes } = await answer<{ recovery_codes: string[] }>(confirmation);
+  const logIn = async () => {
+    const options = await answer<RequestOptions>(ask(next, 'POST /api/auth/passkey', {}));
+    return answer<Pair>(ask(next, 'POST /api/auth/second-factor', {}, { passkey: passkey.logIn(options) }));
+  };
+  const withPasskey = await logIn();
+  const isPhr = async ({ access_token: token }: Pair) =>
+    (await ask(next, 'GET /api/auth/verify?demand_acr=phr', bearer(token))).status === 200;
+  t.ok(await isPhr(withPasskey));
+
+  t.equal(await verifyOver(previous, withPasskey.access_token), 200);
+  const refreshed = await answer<Pair>(refreshOver(previous, withPasskey.refresh_token));
+  const again = await answer<Pair>(refreshOver(next, refreshed.refresh_token));
+  t.equal(await verifyOver(next, again.access_token), 200, 'nobody is signed out');
+  t.notOk(await isPhr(again), 'the previous release drops the passkey, for good');
+  const list = await ask(previous, 'GET /api/user/factors', bearer(again.access_token));
+  const hasCodes = list.status === 200;
+  t.equal(claimsOf(again.access_token).acr, hasCodes ? 'mfa' : undefined);
+  if (hasCodes) {
+    t.match(await list.json(), { factors: [{ type: 'passkey', name: 'Phone' }], recovery_codes_left: 10 });
+    const step = await answer<{ login_token: string; methods: string[] }>(
+      logInOver(previous, username, password),
+      401,
+    );
+    t.strictSame(step.methods, ['recovery_code'], 'it stays a factor');
+    const second = { login_token: step.login_token, recovery_code: codes[0] };
+    await answer<Pair>(ask(previous, 'POST /api/auth/second-factor', {}, second));
+  } else t.notOk(await isPhr(await answer<Pair>(logInOver(previous, username, password))));
+  await logIn();
+
+  const writer = basic(await aRegisteredService(databaseUrl, 'keyring', ['users.write']));
+  await answer(ask(previous, `DELETE /api/users/${user.id}`, writer));
+  const held = `SELECT passkey_handle AS handle, (SELECT count(*)::int FROM passkeys) AS passkeys
+    FROM users WHERE id = $1`;
+  t.strictSame(await sql(databaseUrl, held, [user.id]), [{ handle: null, passkeys: 0 }], 'erased');
 }
 
 /** Whether the claim `email_verified` follows the record while the previous release rewrites what Redis holds of a user. */

@@ -16,6 +16,8 @@ import { toolsMissing } from '../support/tools.ts';
 import {
   besidePrevious,
   factorsBesidePrevious,
+  passkeysBesidePrevious,
+  RELYING_PARTY,
   usesBesidePrevious,
   verifiedBesidePrevious,
 } from './beside-previous.ts';
@@ -58,6 +60,7 @@ test('this version replaces the previous one under load, and goes back', { skip 
     SIGNING_KEYS_DIR: '/keys/signing',
     REFRESH_TOKEN_SECRET_FILE: '/keys/refresh-token-secret',
     FACTOR_KEYS: Buffer.alloc(32, 1).toString('base64url'),
+    ...RELYING_PARTY,
   };
   const [previous, next] = [PREVIOUS_IMAGE, IMAGE].map((each) =>
     launchIn(t, each, ['--volume', `${conf}:/keys:ro`]),
@@ -86,6 +89,7 @@ test('this version replaces the previous one under load, and goes back', { skip 
     };
     await besidePrevious(t, versions);
     await factorsBesidePrevious(t, versions);
+    await passkeysBesidePrevious(t, versions);
     await verifiedBesidePrevious(t, versions);
     await usesBesidePrevious(t, versions);
   }

@@ -13,6 +13,7 @@ import {
   created,
   enrolmentOptions,
   loginOptions,
+  logInWithPasskey,
   PASSKEYS,
   sendPasskey,
   type Browser,
@@ -218,7 +219,7 @@ test('a login goes on if Redis is emptied between its steps', { skip: redisMissi
   pairOf(await sendPasskey(target, passkey));
 });
 
-test('passkeys that are enrolled at once', { skip: redisMissing }, async (t) => {
+test('passkeys that are added or removed meanwhile', { skip: redisMissing }, async (t) => {
   const { url, prefix } = testRedis(t);
   const target = await twoReplicas(t, { REDIS_URL: url, REDIS_PREFIX: prefix, ...PASSKEYS });
   const locks = await aClient(t, target.databaseUrl);
@@ -275,6 +276,31 @@ test('passkeys that are enrolled at once', { skip: redisMissing }, async (t) => 
     t.match(await confirmation.result(), { status: 200 });
     t.match(await logIn(), { status: 200 });
   });
+
+  for (const isLoginFirst of [true, false])
+    await t.test(isLoginFirst ? 'a login, then its removal' : 'a removal, then a login', async (t) => {
+      const { access_token, user } = await signUp(target);
+      const { id, browser } = await addPasskey(target, access_token);
+      const { access_token: token } = await logInWithPasskey(target, browser);
+      const answer = asserted(browser, await loginOptions(target));
+      const login = begun(() => asked(sendPasskey(target, answer)));
+      const line = `POST /api/user/factors/${id}/removal`;
+      const payload = { current_password: 'difference engine' };
+      const removal = begun(() => asked(call(target, line, { token, payload })));
+      const [first, second] = isLoginFirst ? [login, removal] : [removal, login];
+      await locks.query('BEGIN');
+      await locks.query(`SELECT id FROM users WHERE id = ${user.id} FOR NO KEY UPDATE`);
+      await first.begin(watch);
+      await second.begin(watch, 2);
+      await locks.query('COMMIT');
+      t.match(await removal.result(), { status: 200 });
+      // The passkey was there when the login read it, so it is not unknown.
+      t.match(
+        await login.result(),
+        isLoginFirst ? { status: 200 } : { status: 401, body: /invalid_passkey/ },
+      );
+      t.equal(await liveSessions({ target, pair: { user } as Pair }), isLoginFirst ? 3 : 2);
+    });
 });
 
 test('a first factor against a login with the password', { skip: redisMissing }, async (t) => {

@@ -29,6 +29,7 @@ const PASSKEY: NewPasskey = {
 interface Given {
   isOn?: boolean;
   hasBegun?: boolean;
+  /** What its answer says; null if it is refused. */
   passkey?: NewPasskey | null;
 }
 
