@@ -249,8 +249,9 @@ const CLOCKS = [
 ];
 
 /**
- * Who reads variables of the environment as they are. Everybody else gets them from these files, without the white space
- * and the byte order mark around them: with a newline behind it, NODE_ENV would not be that of production.
+ * Who reads variables of the environment as they are. Everybody else gets them from these files, without the
+ * white space and the byte order mark around them: with a newline behind it, NODE_ENV would not be that of
+ * production.
  */
 const ENVIRONMENT = {
   readers: /^src\/config\/environment\.ts$|^packages\/\w+\/src\/environment\.ts$/,

@@ -69,10 +69,10 @@ async function buildPackages() {
 }
 
 /**
- * What tools get that cannot load ES modules, such as Jest (docs/adr/0012): every entry of `exports` that has `require`,
- * made from the compiled ES modules. Dependencies are bundled, because `require` cannot load theirs either. What several
- * entries import is in chunks that they share: with a copy in each, an error of one would be no instance of the other's
- * class.
+ * What tools get that cannot load ES modules, such as Jest (docs/adr/0031): every entry of `exports` that has
+ * `require`, made from the compiled ES modules. Dependencies are bundled, because `require` cannot load
+ * theirs either. What several entries import is in chunks that they share: with a copy in each, an error of
+ * one would be no instance of the other's class.
  */
 async function buildCommonJs(folder) {
   const path = join(root, folder);
@@ -97,7 +97,8 @@ async function buildCommonJs(folder) {
     metafile: true,
     write: false,
   });
-  // tsc's declarations say the same for both kinds of module, and are read as those of the nearest package.json.
+  // tsc's declarations say the same for both kinds of module, and are read as those of the nearest
+  // package.json.
   for (const name of readdirSync(join(path, 'dist'), { recursive: true }))
     if (name.endsWith('.d.ts')) cpSync(join(path, 'dist', name), join(path, 'dist/cjs', name));
   writeFileSync(join(path, 'dist/cjs/package.json'), '{ "type": "commonjs" }\n');

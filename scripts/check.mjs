@@ -1,7 +1,6 @@
-// `npm run check`: types, lint, format, boundaries, the client's operations and planted mistakes of all but the
-// laboratory, at the same time.
-// Prints the output of each that failed. With `--lab` (`npm run check -w lab`), types, lint and format of the laboratory
-// alone.
+// `npm run check`: types, lint, format, boundaries, the client's operations and planted mistakes of all but
+// the laboratory, at the same time. Prints the output of each that failed. With `--lab` (`npm run check -w
+// lab`), types, lint and format of the laboratory alone.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// What `npm run openapi` writes into @latchkey/client, from docs/openapi.json: the types of the operations that browsers
-// may call, and what its testing server knows of them. Run by itself, as `npm run check` does, it only compares.
+// What `npm run openapi` writes into @latchkey/client, from docs/openapi.json: the types of the operations
+// that browsers may call, and what its testing server knows of them. Run by itself, as `npm run check` does,
+// it only compares.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,5 @@
-// `npm run openapi` writes docs/openapi.json, the document that the service serves at /docs/json, which a test compares,
-// and what @latchkey/client has of it.
+// `npm run openapi` writes docs/openapi.json, the document that the service serves at /docs/json, which a
+// test compares, and what @latchkey/client has of it.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { clientOperations } from './client-operations.mjs';

@@ -1,5 +1,5 @@
-// `npm start`: builds if needed, then serves in this process, so that signals reach it. `npm start -- --seed FILE` is the
-// same with SEED_FILE.
+// `npm start`: builds if needed, then serves in this process, so that signals reach it. `npm start -- --seed
+// FILE` is the same with SEED_FILE.
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { endWithParent } from './end-with-parent.mjs';

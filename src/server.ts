@@ -65,9 +65,11 @@ async function serve(config: Config): Promise<void> {
     }
   };
   const prepare = async () => {
-    // A proxy that does not ask for readiness sends requests once the port is open. During an outage, clients get 503.
+    // A proxy that does not ask for readiness sends requests once the port is open. During an outage, clients
+    // get 503.
     if (!fillWithSeed) return readyWithin(READY_WAIT, composition);
-    // Until it may write, however long that takes: a test would find none of its users.
+    // It waits until it may write, however long that takes, so that whoever finds the port open finds the
+    // users.
     composition.start();
     await readyWithin(Infinity, composition);
     return fillWithSeed();

@@ -30,9 +30,10 @@ app.post('/bff/login', (request, reply) => {
   return logIn(request, reply, '/api/auth', { username, password });
 });
 
-// What the page sends after 401 `second_factor_required`, with the `login_token` of that answer. Without the code it
-// opens nothing, so the page may hold it, as it holds the password that the user types. Or a login by passkey: the page
-// asks the browser with `@latchkey/client/passkey`, and a client whose `request` and `completeLogin` come here.
+// What the page sends after 401 `second_factor_required`, with the `login_token` of that answer. Without the
+// code it opens nothing, so the page may hold it, as it holds the password that the user types. For a login
+// by passkey, the page calls `@latchkey/client/passkey` with a client of its own, whose `request` and
+// `completeLogin` send to this backend.
 app.post('/bff/second-factor', (request, reply) => {
   const { login_token, code, recovery_code, passkey } = request.body ?? {};
   return logIn(request, reply, '/api/auth/second-factor', { login_token, code, recovery_code, passkey });

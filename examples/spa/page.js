@@ -163,7 +163,7 @@ function onSubmit(form, work, prefix = '') {
 }
 
 function tell(alert, error, prefix = '') {
-  // The browser's own, if the user cancels a passkey.
+  // A DOMException comes from the browser, for example if the user cancels the dialog for a passkey.
   if (!(error instanceof LatchkeyError || error instanceof DOMException)) throw error;
   const fields = (error.errors ?? []).map(({ path, message }) => `${path.slice(1)} ${message}`);
   const wait = error.retryAfter ? [`try again in ${error.retryAfter} s`] : [];

@@ -8,7 +8,10 @@ import { idleOf, startReplicas, type Idle, type Replicas } from './replicas.ts';
 export const CHANGES = ['revocation', 'changed user'] as const;
 export type Change = (typeof CHANGES)[number];
 
-/** What one change costs, with all that these replicas do about it afterwards. CPU times in microseconds, without idle work. */
+/**
+ * What one change costs, with all that these replicas do about it afterwards. CPU times in microseconds,
+ * without idle work.
+ */
 export interface ChangeFigure {
   change: Change;
   replicas: number;
@@ -101,7 +104,8 @@ async function measureRound(
   const caller = { next: () => requests.pop() ?? null };
   const { rows: before } = await bench.meter.read();
   const callers = Array.from({ length: CONNECTIONS }, () => caller);
-  // One replica takes all: spread over many, requests would share fewer calls, which is not what a change costs.
+  // One replica takes all: spread over many, requests would share fewer calls, which is not what a change
+  // costs.
   const use = await replicas.run(callers, LONG, { idle, afterwards, through: replicas.urls[0] });
   if (use.requests !== length) throw new Error('the changes took too long: lower SCALE_CHANGES');
   const { rows: after } = await bench.meter.read();

@@ -1,10 +1,10 @@
 /**
- * `npm run scale`: how costs grow with replicas, connections, sessions, users, the tokens of one user, what changes, the
- * readers of the feed, and the uses that verifiers report. The last part checks the cost model of src/domain/sizing against mixes that it was not fitted
- * to.
+ * `npm run scale`: how costs grow with replicas, connections, sessions, users, the tokens of one user, what
+ * changes, the readers of the feed, and the uses that verifiers report. The last part checks the cost model
+ * of src/domain/sizing against mixes that it was not fitted to.
  *
- * Arguments: the parts to run, all by default: replicas connections sessions new cold tokens changes readers uses replay
- * proxied large mixed.
+ * Arguments: the parts to run, all by default: replicas connections sessions new cold tokens changes readers
+ * uses replay proxied large mixed.
  *
  * --json    one line of JSON
  * --save    writes these parts to docs/scaling.json, and the tables of docs/performance.md

@@ -21,7 +21,9 @@ const AMOUNTS = {
   SCALE_REPLAY_ENDS: [900_000, 1000],
   SCALE_REPLAY_USERS: [100_000, 500],
   SCALE_REPLAY_ROUNDS: [3, 1],
-  /** Long-lived tokens, each of which every verifier takes in each minute; and milliseconds of such a minute. */
+  /**
+   * Long-lived tokens, each of which every verifier takes in each minute; and milliseconds of such a minute.
+   */
   SCALE_USED: [10_000, 20],
   SCALE_VERIFIERS: [10, 2],
   SCALE_MINUTES: [5, 1],

@@ -8,7 +8,10 @@ import { postgresBetween } from './stores.ts';
 
 /** What the reports of uses cost in a minute. */
 export interface UsesFigure {
-  /** Long-lived tokens, each of which every verifier takes from memory in each minute; 0 for the cost of all the rest. */
+  /**
+   * Long-lived tokens, each of which every verifier takes from memory in each minute; 0 for the cost of all
+   * the rest.
+   */
   tokens: number;
   verifiers: number;
   /** Requests with at most 500 ids. */

@@ -102,7 +102,7 @@ export async function compose(
   const forbidden = new Promise<never>((_, reject) => {
     forbid = reject;
   });
-  // Nobody may wait for it yet.
+  // It may reject before anybody awaits it, which would end the process.
   forbidden.catch(() => undefined);
   const agreement = makeAgreement({
     record: makeInstallationRecord(prisma),
@@ -271,7 +271,7 @@ export async function compose(
     },
     /** Rejects with a StartError if this replica finds out that it may never serve this database. */
     forbidden,
-    /** Adds the users and services of SEED_FILE, as often as it takes; null without one. @throws StartError */
+    /** Adds the users and services of SEED_FILE, with retries; null if it is not set. @throws StartError */
     fillWithSeed:
       config.seed &&
       makeFillWithSeed({
@@ -310,7 +310,9 @@ export async function compose(
 
 export type Composition = Awaited<ReturnType<typeof compose>>;
 
-/** The library behind it takes memory and time to load, so it is loaded before the replica is ready, or never. */
+/**
+ * The library behind it takes memory and time to load, so it is loaded before the replica is ready, or never.
+ */
 async function openVerifyAnswers({
   WEBAUTHN_RP_ID: rpId,
   WEBAUTHN_ORIGINS: origins,

@@ -22,7 +22,7 @@ interface SeedParts {
   pause: (ms: number) => Promise<void>;
 }
 
-/** What passes by itself. */
+/** Refusals that end by themselves, so the seed is tried again. */
 const PASSING: readonly string[] = ['unavailable', 'overloaded'];
 /** Milliseconds until the next attempt. */
 const RETRY = 1000;
@@ -31,8 +31,8 @@ const NOT_EMPTY =
   'SEED_FILE: the database holds accounts or services that no seed has added, so this one adds nothing: use an empty database, or leave SEED_FILE out';
 
 /**
- * Fills the database with SEED_FILE, before this replica listens. Names that exist stay as they are, so a replica that was
- * killed, or a second one at the same time, completes what the first has begun.
+ * Fills the database with SEED_FILE, before this replica listens. Users and services that exist stay as they
+ * are, so this replica completes what one that was killed, or starts at the same time, has begun.
  */
 export function makeFillWithSeed({
   seed,
@@ -62,13 +62,14 @@ export function makeFillWithSeed({
   };
 
   async function fill(): Promise<void> {
-    // First: whatever happens next, production does not serve what a seed has touched.
+    // The mark comes first, so that production never serves a database that a seed has only half filled.
     if (!(await mark.set())) throw new StartError(NOT_EMPTY);
     const added = { users: 0, services: 0 };
     for (const [i, user] of seed.users.entries()) {
       const taken = await createAccount(user, ['', ''], null, NO_REQUEST).then(() => NOTHING, takenOrThrow);
       if (taken.length === 0) added.users++;
-      // A user whose name is there stays as it is. Anything else that is taken belongs to another one.
+      // A user whose username exists is there already. Anything else that is taken belongs to another
+      // account.
       else if (!taken.includes('username'))
         logger.warn({ user: i, taken }, 'a user of the seed is not added: another account has what it wants');
     }

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The environment of this process, for whoever starts it: server.ts and cli.ts. The SDK of OpenTelemetry reads its
- * variables there by itself, so those are tidied in place.
+ * The environment of this process, which server.ts and cli.ts pass on. The SDK of OpenTelemetry reads its
+ * variables from `process.env` by itself, so these are tidied in place.
  */
 export function ownEnvironment(): Environment {
   for (const [name, value] of Object.entries(process.env))
@@ -12,7 +12,10 @@ export function ownEnvironment(): Environment {
   return process.env;
 }
 
-/** Without the white space and the byte order mark that editors, shells and secret stores leave around a value. */
+/**
+ * Without the white space and the byte order mark that editors, shells and secret stores leave around a
+ * value.
+ */
 function tidied(text = ''): string {
   return text.trim();
 }
@@ -36,21 +39,21 @@ export function fileOfVariable(env: Environment, name: string): string | undefin
   return tidied(env[`${name}_FILE`]) || undefined;
 }
 
-/** Also if its file is empty: a secret that is not there yet. One that cannot be read is not missing, but a problem. */
+/** A secret whose file is empty is missing too. One whose file cannot be read is not, but a problem. */
 export function isMissing(env: Environment, name: string): boolean {
   const problems: string[] = [];
   return readVariable(env, name, problems) === undefined && problems.length === 0;
 }
 
-/** These variables alone, each also as NAME_FILE. */
+/** Only these variables, each with its NAME_FILE. */
 export function onlyVariables(env: Environment, names: readonly string[]): Environment {
   const variables = names.flatMap((name) => [name, `${name}_FILE`]);
   return Object.fromEntries(variables.map((name) => [name, env[name]]));
 }
 
 /**
- * The threads of libuv, which reads UV_THREADPOOL_SIZE by itself and as it stands: what begins with no number, be it
- * empty or a byte order mark, makes one thread.
+ * The threads of libuv, which reads UV_THREADPOOL_SIZE by itself and as it stands: what begins with no
+ * number, be it empty or a byte order mark, makes one thread.
  * @returns NaN for what no operator means.
  */
 export function threadPoolSize({ UV_THREADPOOL_SIZE: text = '4' }: Environment): number {

@@ -226,8 +226,8 @@ function problemOf(entry: string): string | null {
 }
 
 /**
- * WEBAUTHN_RP_ID: a domain as browsers write it (WebAuthn Level 3, section 4). They accept neither an address nor a name
- * such as `com`. Null for none.
+ * WEBAUTHN_RP_ID: a domain as browsers write it (WebAuthn Level 3, section 4). They accept neither an address
+ * nor a name such as `com`. Null for none.
  */
 export function rpId() {
   const isDomain = (value: string) =>
@@ -245,7 +245,10 @@ export function rpId() {
 /** What Android's credential manager sends: the SHA-256 of the certificate that signed the app. */
 const ANDROID_ORIGIN = /^android:apk-key-hash(-sha256)?:([\w+/-]{43}=?)$/;
 
-/** WEBAUTHN_ORIGINS: compared as text with what browsers and apps send. Whether they fit the RP ID is checked later. */
+/**
+ * WEBAUTHN_ORIGINS: compared as text with what browsers and apps send. Whether they fit the RP ID is checked
+ * later.
+ */
 export function readPasskeyOrigins(value: string, context: z.RefinementCtx): string[] {
   const entries = listOf(value);
   for (const entry of entries) {

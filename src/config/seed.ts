@@ -108,7 +108,7 @@ function readUser(value: unknown, place: string, rules: SeedRules, note: Note): 
   if (texts.length > 0) return null;
   const { name = given.username } = given;
   const fields = Object.fromEntries(USER_MEMBERS.map((member) => [member, given[member]]));
-  // The table reads what is not a text, too.
+  // `parseAccountRequest` also refuses values that are no text, so none is checked for that here.
   const request = { ...namedFields(fields), name } as AccountRequest;
   try {
     const parsed = parseAccountRequest(request, rules);

@@ -13,8 +13,8 @@ export interface TokenIdentity extends TokenKey {
 }
 
 /**
- * What proved the login of a session, besides a password: `mfa` is a second factor, and `phr` is a passkey, which no page
- * of another origin can pass on and which counts as `mfa` too. null for a password alone.
+ * What proved the login of a session, besides a password: `mfa` is a second factor, and `phr` is a passkey,
+ * which no page of another origin can pass on and which counts as `mfa` too. null for a password alone.
  */
 export const ACRS = ['phr', 'mfa'] as const;
 export type Acr = (typeof ACRS)[number];

@@ -6,7 +6,10 @@ export type FactorType = (typeof FACTOR_TYPES)[number];
 export const CODES = ['totp', 'recovery_code'] as const;
 export type CodeKind = (typeof CODES)[number];
 
-/** What proves that a login was more than a password: a code as its second step, or a passkey in place of both. */
+/**
+ * What proves that a login was more than a password: a code as its second step, or a passkey in place of
+ * both.
+ */
 export const SECOND_STEPS = [...CODES, 'passkey'] as const;
 export type SecondStep = (typeof SECOND_STEPS)[number];
 

@@ -140,7 +140,7 @@ export const Scopes = Type.Array(Type.String({ shown: { pattern: '^[a-z0-9:_-]{1
 });
 
 const messages = new Map<string, string>();
-/** What to say of a text that does not match, by its pattern, which a reader would have to decipher. */
+/** By pattern, what to say of a text that does not match, because a pattern itself tells a reader little. */
 export const PATTERN_MESSAGES: ReadonlyMap<string, string> = messages;
 
 /**

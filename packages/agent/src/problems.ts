@@ -28,7 +28,7 @@ export function requestIdOf({ headers: { 'x-request-id': given } }: IncomingMess
   return typeof given === 'string' && /^[A-Za-z0-9-]{1,64}$/.test(given) ? given : randomUUID();
 }
 
-/** @param requestId where the log names it too. */
+/** @param requestId given if the log has named the request already, so that both have the same id. */
 export function answerProblem(
   response: ServerResponse,
   code: Code,

@@ -1,6 +1,6 @@
 import { makeAuthorized } from './authorized.ts';
 import { isRefusal, type LatchkeyError } from './latchkey-error.ts';
-import type { Operations } from './operations.ts';
+import type { Operations, PasskeyLogin } from './operations.ts';
 import { allowedUrl, originOf, pageOrigin } from './origins.ts';
 import type { Pair } from './pair.ts';
 import { makeRenewal, pairOf } from './renewal.ts';
@@ -15,14 +15,15 @@ export interface ClientOptions {
   /** The origins, besides that of `url`, that may get the access token. */
   apis?: readonly string[] | undefined;
   /**
-   * Or what returns it, such as `() => localStorage`, which throws where a browser blocks storage: then the session is in
-   * memory. Default: memory, so that a reload signs out.
+   * The storage or a function that returns it. Pass `() => localStorage`, because a browser that blocks
+   * storage throws at the name: the client then keeps the session in memory. Default: memory, so that a
+   * reload signs out.
    */
   storage?: TokenStorage | null | (() => TokenStorage | null | undefined) | undefined;
   fetch?: typeof globalThis.fetch | undefined;
   /**
-   * Hears of `storage_failed` where no call rejects with it, because the client goes on in memory. Default: a warning on
-   * the console.
+   * Called with `storage_failed` when the client goes on in memory, because no call rejects then. Default: a
+   * warning on the console.
    */
   onError?: ((error: LatchkeyError) => void) | undefined;
 }
@@ -49,19 +50,8 @@ export type SecondStep = { device?: string } & (
   | { passkey: PasskeyAnswer }
 );
 
-/** `AuthenticationResponseJSON` of WebAuthn. `@latchkey/client/passkey` asks the browser for it, and sends it. */
-export interface PasskeyAnswer {
-  id: string;
-  rawId: string;
-  type: string;
-  response: {
-    clientDataJSON: string;
-    authenticatorData: string;
-    signature: string;
-    userHandle?: string;
-  };
-  clientExtensionResults: object;
-}
+/** `AuthenticationResponseJSON` of WebAuthn. `@latchkey/client/passkey` makes it. */
+export type PasskeyAnswer = PasskeyLogin & { clientExtensionResults: object };
 
 /** No member needs `this`. Each rejects with `LatchkeyError`; `fetch` also with what `fetch` throws, or its signal’s reason. */
 export interface Client {
@@ -110,7 +100,7 @@ type AnswerOf<Operation> = Operation extends { answer: infer Answer } ? Answer :
 const LOGIN = '/api/auth';
 const SIGNUP = '/api/auth/signup';
 
-/** @throws TypeError for a URL that is not http or https, for an unknown option, and without `url` outside of a page */
+/** @throws TypeError for an unknown option, a URL that is not http or https, or no `url` outside of a page */
 export function createClient(options: ClientOptions = {}): Client {
   const { url: given = pageOrigin(), apis = [], storage = inMemory(), fetch, onError, ...unknown } = options;
   // A misspelt `storage` would sign users out at each reload.

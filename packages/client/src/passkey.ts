@@ -15,7 +15,7 @@ export interface PasskeyLogin {
 }
 
 export interface PasskeyOffer extends PasskeyLogin {
-  /** Called with the error of each login that failed after the user had chosen a passkey. The offer goes on. */
+  /** Called with the error of a login that failed after the user had chosen a passkey. The offer goes on. */
   onError?: (error: unknown) => void;
 }
 
@@ -40,7 +40,7 @@ interface Asked {
   passkey: PasskeyAnswer;
 }
 
-/** Of Latchkey’s options, what is bytes for a browser. */
+/** The members of Latchkey’s options that a browser takes as bytes. */
 interface CreationOptions {
   challenge: string;
   user: { id: string };
@@ -55,8 +55,8 @@ let last: { abort: () => void } | undefined;
 let lastOver: Promise<unknown> = Promise.resolve();
 
 /**
- * Asks the user for a passkey, and logs in. Rejects also with what the browser throws: `NotAllowedError` if the user
- * cancels, and `AbortError` if another ceremony begins.
+ * Asks the user for a passkey, and logs in. Rejects also with what the browser throws: `NotAllowedError` if
+ * the user cancels, and `AbortError` if another ceremony begins.
  */
 export function logInWithPasskey(client: Logins, { device }: PasskeyLogin = {}): Promise<Session> {
   const cut = new AbortController();
@@ -64,8 +64,9 @@ export function logInWithPasskey(client: Logins, { device }: PasskeyLogin = {}):
 }
 
 /**
- * Offers the user’s passkeys in the autofill of a field with `autocomplete="username webauthn"`. The offer ends with a
- * session, whoever opened it, and with the next ceremony. In a browser without such an autofill, it does nothing.
+ * Offers the user’s passkeys in the autofill of a field with `autocomplete="username webauthn"`. The offer
+ * ends with a session, whoever opened it, and with the next ceremony. In a browser without such an autofill,
+ * it does nothing.
  * @returns what ends it
  */
 export function offerPasskey(
@@ -152,8 +153,8 @@ export function addPasskey(client: Requests, { name, current_password }: NewPass
 }
 
 /**
- * Tells the browser which passkeys the signed-in user still has, so that it offers no other: call it after a removal.
- * Never rejects, because a browser that was not told only offers a passkey that is refused.
+ * Tells the browser which passkeys the signed-in user still has, so that it offers no other: call it after a
+ * removal. Never rejects, because a browser that was not told only offers a passkey that is refused.
  */
 export async function signalPasskeys(client: Requests): Promise<void> {
   const answer = await client.request('GET', FACTORS).catch(() => null);

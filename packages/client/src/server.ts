@@ -23,7 +23,9 @@ const TIMEOUT = 10_000;
 
 /** Latchkey at its URL. */
 export function makeServer(url: string, request: Send) {
-  /** A browser tells a page none of these apart. At the page’s own origin, it can be only the first one. */
+  /**
+   * A browser does not let a page tell these apart. At the page’s own origin, only the first one is possible.
+   */
   function suspects(): string {
     const page = pageOrigin();
     return page && page !== originOf(url)

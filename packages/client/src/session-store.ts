@@ -18,7 +18,7 @@ export interface Session {
 /** Milliseconds. */
 const TIMEOUT = 10_000;
 
-/** Of a write that may still happen. */
+/** Known by identity: a write that has not answered may still happen, so memory must not take its place. */
 const LATE = new Error('no answer within 10 s');
 
 export type SessionStore = ReturnType<typeof makeSessionStore>;
@@ -52,7 +52,7 @@ export function makeSessionStore(
       });
   }
 
-  /** From now on. Tells of it later, so that an error of the page stays its own. */
+  /** Calls `onError` later, so that an error which the page throws there is not taken for one of the storage. */
   function useMemory(cause?: unknown): TokenStorage {
     void Promise.resolve(failed('the session is in memory, so a reload signs out', cause)).then(onError);
     return (storage = inMemory());
@@ -66,7 +66,10 @@ export function makeSessionStore(
     }
   }
 
-  /** @param held whether another tab, or this one later, could use what stays if the write fails: then it counts as theft */
+  /**
+   * @param held whether a pair is stored already. If the write fails, another tab could still send that pair,
+   * which would look like theft beside a newer one in memory.
+   */
   async function write(text: string, held: boolean): Promise<void> {
     try {
       await settled(opened().setItem(key, text));

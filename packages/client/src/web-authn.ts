@@ -1,5 +1,5 @@
-// What the entry for passkeys uses of a browser. Its own types keep the DOM's out of the compilation of this project, which
-// is for Node.
+// What the entry for passkeys uses of a browser. The types are declared here, because the check of the whole
+// project compiles this file for Node, without the types of the DOM.
 
 interface Credential<Response> {
   rawId: ArrayBuffer;
@@ -21,7 +21,7 @@ export type Attestation = Credential<{
   getTransports?: () => string[];
 }>;
 
-/** What differs from the JSON that Latchkey answers is bytes. */
+/** The members that a browser takes as bytes; Latchkey's JSON has them in base64url. */
 interface CreationOptions {
   challenge: Uint8Array;
   user: { id: Uint8Array };
@@ -39,7 +39,7 @@ interface Browser {
       }) => Promise<unknown>;
     };
   };
-  /** Each browser has some of them. */
+  /** Older browsers lack some or all of these. */
   PublicKeyCredential?: {
     isConditionalMediationAvailable?: () => Promise<boolean>;
     signalAllAcceptedCredentials?: (options: AcceptedPasskeys) => Promise<void>;

@@ -20,7 +20,10 @@ interface Features {
 
 type Options = { publicKey: Record<string, unknown>; mediation?: string; signal: AbortSignal };
 
-/** The browser's part of passkeys, as globals for the time of a test. It refuses a second ceremony, as browsers do. */
+/**
+ * The browser's part of passkeys, as globals for the time of a test. It refuses a second ceremony, as
+ * browsers do.
+ */
 export function fakeBrowser(t: Test, { hasAutofill = true, api = {} }: Features = {}) {
   const begun: Ceremony[] = [];
   const signals: [name: string, options: unknown][] = [];

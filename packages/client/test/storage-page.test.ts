@@ -152,7 +152,10 @@ async function pass(
   response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text());
 }
 
-/** Leaves no room for another character, also as the other tab sees it: browser processes share storage with a delay. */
+/**
+ * Leaves no room for another character, also as the other tab sees it: browser processes share storage with a
+ * delay.
+ */
 async function fill(page: Page, other: Page): Promise<void> {
   const length = await page.evaluate<number>(`(${FILL})()`);
   await other.waitForFunction(`localStorage.getItem('filling')?.length === ${length}`);

@@ -38,7 +38,7 @@ const REFUSALS = {
   unavailable: [503, '1', 'Unavailable', 'This service cannot check or get a token now; see Retry-After.'],
 } as const;
 
-/** As Latchkey reads it. Logs hold it, so it may not hold everything. */
+/** The ids that Latchkey would take. They go into logs, so no other text may. */
 const REQUEST_ID = /^[A-Za-z0-9-]{1,64}$/;
 
 const BEARER = /^Bearer +([^\s]+) *$/i;

@@ -25,8 +25,8 @@ export type OnDate = (date: number, sent: number, received: number) => void;
 const ROUNDING = 2;
 
 /**
- * Reports a clock that differs from Latchkey's by more than the tolerance: once until it is right. Nothing is refused for
- * it, since a token whose times suit both clocks is good.
+ * Reports a clock that differs from Latchkey's by more than the tolerance, and not again before it has been
+ * right. No token is refused for it, because a token whose times suit both clocks is good.
  */
 export function makeClockCheck(clockTolerance: number, report: (error: VerifierError) => void): OnDate {
   let isReported = false;

@@ -35,13 +35,14 @@ export interface Verifier<Accepted extends TokenType = UsersType> {
    * token whose client the feed does not list as it is in the token, and if `whenStale` demands introspection.
    * @param options what is demanded of the login. Long-lived, limited and service tokens meet no demand.
    * @throws VerifierError `invalid_token`, `insufficient_user_authentication` (answer 401), `unavailable`
-   * (answer 503), `insufficient_scope` for a limited token (answer 403); TypeError for what cannot be demanded
+   * (answer 503), `insufficient_scope` for a limited token (answer 403); TypeError for what cannot be
+   * demanded
    */
   verify(token: string, options?: Demand & { scope?: undefined }): Promise<VerifiedToken<Accepted>>;
   /**
    * Also takes a limited token that has this scope, or all of these; without the option every limited token is refused.
    * Scopes narrow what a user may do: check the user's roles as well, as for other tokens.
-   * @throws TypeError also for a scope that has not the form of one
+   * @throws TypeError also for a malformed scope
    */
   verify(token: string, options: Demand & { scope: Scope }): Promise<VerifiedToken<Accepted> | LimitedToken>;
   /**
@@ -75,7 +76,10 @@ export function createVerifier<Accepted extends TokenType = UsersType>(
   return makeVerifier(options, SYSTEM_CLOCK);
 }
 
-/** For tests, and the test issuer, which pass a clock, and how long a minute between two reports of uses takes. */
+/**
+ * As `createVerifier`, for the test issuer and our own tests, which choose the clock and the time between
+ * reports.
+ */
 export function makeVerifier<Accepted extends TokenType = UsersType>(
   options: VerifierOptions<Accepted>,
   clock: VerifierClock,
@@ -118,7 +122,7 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
     size: settings.cacheSize,
     times,
     onReport(failure) {
-      // The feed tells of outages.
+      // Not reported by itself, because the feed reports outages.
       if (failure === null || isMistake(failure)) reportFailedUses(failure);
     },
   });

@@ -20,7 +20,7 @@ export function checkDemand(checks: Demand): void {
   for (const name of Object.keys(checks))
     if (!CHECKS.has(name)) throw new TypeError(`${name} is not a check: use acr, maxAge or scope`);
   const { acr, maxAge } = checks;
-  // A list of one would be read as its member.
+  // `Object.hasOwn` would read the list `['mfa']` as its only member.
   const isAcr = typeof acr === 'string' && Object.hasOwn(MEETS, acr);
   if (acr !== undefined && !isAcr) throw new TypeError('acr must be mfa or phr');
   if (maxAge !== undefined && !(Number.isSafeInteger(maxAge) && maxAge > 0))

@@ -62,10 +62,11 @@ export interface VerifierOptions<Accepted extends TokenType = UsersType> {
   /** Replaces the global `fetch`: for a proxy, a private CA or a client certificate. */
   fetch?: typeof globalThis.fetch | undefined;
   /**
-   * Called once per outage if Latchkey cannot be reached or refuses this client, and never with a secret. Called once for
-   * each of `audience`, `issuer` and `unknown_key` too, if a token is refused for it and none was accepted before: then
-   * an option may be wrong. Called once for `clock` until this machine's clock agrees with Latchkey's. Without it, each
-   * report is a warning of the process, or of the console where there is none.
+   * Called once per outage if Latchkey cannot be reached or refuses this client, and never with a secret.
+   * Called once for each of `audience`, `issuer` and `unknown_key` too, if a token is refused for it and none
+   * was accepted before: then an option may be wrong. Called once for `clock` until this machine's clock
+   * agrees with Latchkey's. Without it, each report is a warning of the process, or of the console where
+   * there is none.
    */
   onError?: ((error: VerifierError) => void) | undefined;
   /**
@@ -79,8 +80,8 @@ export interface VerifierOptions<Accepted extends TokenType = UsersType> {
 }
 
 /**
- * The options of `createTokens`, which mean the same as those of `createVerifier`. It ignores what it does not need, so
- * that one object serves both.
+ * The options of `createTokens`, which mean the same as those of `createVerifier`. It ignores those that only
+ * `createVerifier` uses, so that one object serves both.
  */
 export type TokensOptions = Pick<VerifierOptions, 'issuer' | 'client' | 'url' | 'fetch'> &
   Partial<VerifierOptions<TokenType>>;

@@ -2,17 +2,20 @@ import { RefusedError } from './connection.ts';
 import type { Latchkey } from './latchkey.ts';
 import { setBackgroundTimeout, type Timer } from './runtime.ts';
 
-/** Tells Latchkey which long-lived and limited tokens were taken from memory, so that their owners see these uses. */
+/**
+ * Tells Latchkey which long-lived and limited tokens were taken from memory, so that their owners see these
+ * uses.
+ */
 export interface Uses {
   /** @param sid the id of the token. */
   note(sid: number): void;
-  /** Reports nothing from then on. */
+  /** Reports nothing any more. */
   close(): void;
 }
 
 interface Parts {
   report: Latchkey['reportUses'];
-  /** The most tokens that wait for a report: as many as are remembered. */
+  /** The most tokens that wait for a report. */
   size: number;
   /** Called after each report, with null if it worked. */
   onReport: (failure: unknown) => void;
@@ -21,9 +24,9 @@ interface Parts {
 
 /** Milliseconds. */
 const TIMES = {
-  /** From the first use that waits to its report. */
+  /** Between the first use that waits and the report. */
   interval: 60_000,
-  /** After an answer of an older Latchkey, which takes no reports. */
+  /** Before the next report to an older Latchkey, which takes none. */
   pause: 3_600_000,
 };
 

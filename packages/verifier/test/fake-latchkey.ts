@@ -12,7 +12,10 @@ import {
 import { serve, type Served } from '../src/testing/serve.ts';
 import { freePort } from '../../../test/support/free-port.ts';
 
-/** The fake Latchkey of `@latchkey/verifier/testing` over HTTP. The test controls every part, and sees every request. */
+/**
+ * The fake Latchkey of `@latchkey/verifier/testing` over HTTP. The test controls every part, and sees every
+ * request.
+ */
 export interface FakeLatchkey extends Omit<Fake, 'answer' | 'close' | 'publish' | 'publishClients'> {
   url: string;
   /** Puts an event on the stream. */

@@ -8,8 +8,8 @@ import { ASSERTION_REFUSALS, LOGIN_REFUSALS, SERVICE_REFUSALS } from '../refusal
 export const LOGIN_OUTCOMES = ['success', ...LOGIN_REFUSALS] as const;
 
 /**
- * Of second steps: asked for after a right password, proved by one of `SECOND_STEPS`, a wrong or used code, or a passkey
- * that was refused, which nobody can guess.
+ * Of second steps: asked for after a right password, proved by one of `SECOND_STEPS`, a wrong or used code,
+ * or a passkey that was refused, which nobody can guess.
  */
 export const SECOND_STEP_OUTCOMES = ['asked', ...SECOND_STEPS, 'wrong', 'passkey_refused'] as const;
 

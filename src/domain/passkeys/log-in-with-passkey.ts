@@ -49,8 +49,8 @@ export interface LoginOptions {
 }
 
 /**
- * A login with a passkey alone, which proves both steps. Nothing counts its failures: nobody guesses a signature, and a
- * counter would lock out a network.
+ * A login with a passkey alone, which proves both steps. Failures are not counted for the account or the
+ * network, because nobody guesses a signature and a count could lock a network out.
  */
 export function makeLogInWithPasskey(ports: LogInWithPasskeyPorts) {
   const { loginChallenges, clock, observe } = ports;
@@ -64,8 +64,8 @@ export function makeLogInWithPasskey(ports: LogInWithPasskeyPorts) {
     },
 
     /**
-     * @throws AuthError `factors_disabled`, `validation_failed`, `invalid_passkey`, `passkey_unknown`, `rate_limited`,
-     * `unavailable`
+     * @throws AuthError `factors_disabled`, `validation_failed`, `invalid_passkey`, `passkey_unknown`,
+     * `rate_limited`, `unavailable`
      */
     async logIn(request: PasskeyLoginRequest): Promise<SessionGrant> {
       const verifyAnswers = requirePasskeys(ports.verifyAnswers);
@@ -129,7 +129,7 @@ function readChallenge(
   if (!challenge) throw new AuthError('invalid_passkey');
   const age = clock.now() - challenge.issuedAt;
   const tolerance = CLOCK_TOLERANCE * 1000;
-  // Nor from the future: a replica whose clock is fast must not give challenges a longer life.
+  // A challenge from the future is refused too: a replica with a fast clock must not give it a longer life.
   if (age >= CHALLENGE_TTL + tolerance || age < -tolerance) throw expiredError(clock, 'invalid_passkey');
   return challenge;
 }

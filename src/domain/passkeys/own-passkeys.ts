@@ -56,7 +56,10 @@ export interface EnrolmentOptions {
   extensions: { credProps: true };
 }
 
-/** What users do with their own passkeys. Each throws as the changes of `makeOwnFactors`, and `factors_disabled`. */
+/**
+ * What users do with their own passkeys. Each throws as the changes of `makeOwnFactors`, and
+ * `factors_disabled`.
+ */
 export function makeOwnPasskeys(ports: OwnPasskeysPorts) {
   const { passkeys, proven, randomBytes, clock, audit } = ports;
   const base64url = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64url');
@@ -102,8 +105,8 @@ export function makeOwnPasskeys(ports: OwnPasskeysPorts) {
     /**
      * Confirms the passkey that the caller's session has begun to enrol.
      * @returns recovery codes, to be shown once, with the account's first factor; else null.
-     * @throws AuthError also `validation_failed` for the name; `invalid_passkey`, if there is nothing to confirm too;
-     * `email_not_verified`
+     * @throws AuthError also `validation_failed` for the name; `invalid_passkey`, if there is nothing to
+     * confirm too; `email_not_verified`
      */
     async confirm(
       caller: Caller,

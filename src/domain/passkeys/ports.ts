@@ -36,7 +36,7 @@ export interface PresentedPasskey {
   credentialId: Uint8Array;
   /** null if there is none of our length. */
   handle: Uint8Array | null;
-  /** As it was written. */
+  /** In the spelling of the answer, which the signature covers. */
   challenge: string;
   /** Whether a page of ours has asked for it, for a login, and in no frame. */
   isOurs: boolean;
@@ -67,7 +67,7 @@ export interface VerifyAnswers {
 export interface IssuedChallenge {
   /** Milliseconds since 1970. */
   issuedAt: number;
-  /** What is noted once it has opened a session. Those of later challenges are greater, byte by byte. */
+  /** Stored once the challenge has opened a session. Nonces of later challenges are greater, byte by byte. */
   nonce: Uint8Array;
 }
 
@@ -107,7 +107,8 @@ export interface Enrolment {
 }
 
 /**
- * The passkeys, each beside its row among the second factors. Changes are made, and fail, as those of `FactorStore`.
+ * The passkeys, each beside its row among the second factors. Changes are made, and fail, as those of
+ * `FactorStore`.
  */
 export interface PasskeyStore {
   find(credentialId: Uint8Array, handle: Uint8Array | null): Promise<FoundPasskey>;
@@ -135,7 +136,8 @@ export interface PasskeyStore {
   /**
    * Confirms the passkey that this session has begun to enrol.
    * @returns as `FactorStore.confirm`.
-   * @throws AuthError as `FactorStore.confirm`; `invalid_passkey` if its credential is on record, whosever it is
+   * @throws AuthError as `FactorStore.confirm`; `invalid_passkey` if its credential is on record, whosever it
+   * is
    */
   confirm(
     caller: FactorCaller,

@@ -17,7 +17,10 @@ export function isServiceId(text: string): boolean {
   return SERVICE_ID.test(text);
 }
 
-/** A secret that somebody has chosen, for development: one in the form of ours might be that of a real service. */
+/**
+ * A secret that somebody has chosen, for development: one in the form of ours might be that of a real
+ * service.
+ */
 export function isChosenSecret(text: string): boolean {
   return /^[!-~]{16,128}$/.test(text) && !text.startsWith(SECRET_PREFIX);
 }

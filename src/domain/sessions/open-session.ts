@@ -23,7 +23,10 @@ interface OpenSessionPorts {
 
 /** A login whose proofs were right when they were checked. */
 interface ProvenLogin {
-  /** With a passkey, as they were when its record was read: whoever changes the password or disables the account voids it. */
+  /**
+   * With a passkey, as it was when the passkey's record was read, so that a changed password or a disabled
+   * account refuses the login.
+   */
   password: Omit<PasswordProof, 'issuedAt'>;
   /** null if the password alone was checked. */
   factor: FactorProof | null;

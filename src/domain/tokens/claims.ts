@@ -88,7 +88,10 @@ export interface Claims {
   amr?: (typeof AMR)[Acr];
 }
 
-/** The `amr` of each `acr`: a code or a recovery code after the password, and a passkey whose user was verified. */
+/**
+ * The `amr` of each `acr`: a code or a recovery code after the password, and a passkey whose user was
+ * verified.
+ */
 export const AMR = { mfa: ['pwd', 'otp', 'mfa'], phr: ['pop', 'user', 'mfa'] } as const satisfies Record<
   Acr,
   readonly string[]
@@ -305,7 +308,10 @@ function holdsMfa(amr: unknown): amr is string[] {
 
 const PASSKEY_METHODS = AMR.phr.join();
 
-/** What the methods of a refresh token prove, which has no `acr`: only our own ones are known to mean a passkey. */
+/**
+ * What the methods of a refresh token prove, which has no `acr`: only our own ones are known to mean a
+ * passkey.
+ */
 function acrOf(amr: string[] | undefined): Acr | null {
   if (amr === undefined) return null;
   return amr.join() === PASSKEY_METHODS ? 'phr' : 'mfa';

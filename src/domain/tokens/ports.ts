@@ -83,7 +83,7 @@ export interface AuthenticatorState {
   counter: number;
   /** Whether it may be copied to other devices. */
   backupEligible: boolean;
-  /** Whether it was. */
+  /** Whether it has been copied. */
   backedUp: boolean;
 }
 
@@ -240,8 +240,8 @@ export interface StateWriter {
   saveUses(uses: readonly { tokenId: number; at: number }[]): Promise<void>;
 
   /**
-   * Updates the last use of LLTs that have not ended, and only if it is a minute older. Any other id changes nothing and
-   * locks nothing, because a service names them.
+   * Updates the last use of LLTs that have not ended, and only if it is a minute older. Any other id changes
+   * nothing and locks nothing, because a service names them.
    */
   saveReportedUses(uses: readonly { tokenId: number; at: number }[]): Promise<void>;
 }

@@ -13,7 +13,10 @@ interface RenewChangesPorts {
   clock: Pick<Clock, 'monotonic'>;
 }
 
-/** What has been renewed on a master whose lease this replica holds. Times in milliseconds by its monotonic clock. */
+/**
+ * What has been renewed on a master whose lease this replica holds. Times in milliseconds by its monotonic
+ * clock.
+ */
 interface Progress {
   /** Everything has been renewed between these two. */
   readonly since: number;
@@ -26,9 +29,9 @@ interface Progress {
 const PAGE = 1000;
 
 /**
- * Sets changed users again that the fast store lost or never got, and keeps the feed complete. It is apart from the
- * tombstones (renewals.ts), which must not wait for a hundred thousand users. But whoever holds the lease of a master
- * renews both there, and each full renewal of tombstones is followed by one of users.
+ * Sets changed users again that the fast store lost or never got, and keeps the feed complete. It is apart
+ * from the tombstones (renewals.ts), which must not wait for a hundred thousand users. But whoever holds the
+ * lease of a master renews both there, and each full renewal of tombstones is followed by one of users.
  */
 export function makeRenewChanges({ users, tokenStates, feed, leases, clock }: RenewChangesPorts) {
   let progress = new Map<string, Progress>();
@@ -61,20 +64,22 @@ export function makeRenewChanges({ users, tokenStates, feed, leases, clock }: Re
 
   return {
     /**
-     * Sets the users again that changed in the last `ms` milliseconds, or whose change is pending. The feed does not need
-     * them: if it may have lost events, it begins a new epoch.
+     * Sets the users again that changed in the last `ms` milliseconds, or whose change is pending. The feed
+     * does not need them: if it may have lost events, it begins a new epoch.
      */
     async renew(ms: number): Promise<void> {
       await eachPage(ms, (changes) => tokenStates.putUsers(changes.map(({ user }) => user)));
       await finishPending(() => Promise.resolve());
     },
 
-    /** Finishes the changes that another replica, a command or SQL has left pending. Every replica does that. */
+    /**
+     * Finishes the changes that another replica, a command or SQL has left pending. Every replica does that.
+     */
     sweep: () => finishPending(publish),
 
     /**
-     * Renews what a failover may have lost on the masters whose leases this replica holds, and publishes the events that
-     * the feed lacks.
+     * Renews what a failover may have lost on the masters whose leases this replica holds, and publishes the
+     * events that the feed lacks.
      * @param held these masters, each with the last full renewal of tombstones there.
      */
     async renewHeld(held: ReadonlyMap<string, FullRenewal>): Promise<void> {
@@ -105,7 +110,10 @@ export function makeRenewChanges({ users, tokenStates, feed, leases, clock }: Re
       }
     },
 
-    /** Since when and until when all changes were renewed on a master, by the monotonic clock; null if unknown. */
+    /**
+     * Since when and until when all changes were renewed on a master, by the monotonic clock; null if
+     * unknown.
+     */
     renewedOn: (master: string): Pick<Progress, 'since' | 'until'> | null => progress.get(master) ?? null,
   };
 }

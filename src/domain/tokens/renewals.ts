@@ -49,7 +49,10 @@ export function makeRenewals(ports: RenewalPorts) {
   const failures = new Map<string, Error>();
   /** Masters whose last full renewal the feed has not heard of. */
   const untold = new Set<string>();
-  /** The last full renewal on each master whose lease this replica held when it looked last, also one that goes on. */
+  /**
+   * The last full renewal on each master whose lease this replica held when it looked last, also one that
+   * goes on.
+   */
   const fulls = new Map<string, FullRenewal>();
 
   function note(master: string, watch: Watch): Watch {
@@ -174,7 +177,9 @@ export function makeRenewals(ports: RenewalPorts) {
     /** Waits for what has begun. */
     ended,
 
-    /** The masters whose leases this replica holds as far as it knows, each with its last full renewal there. */
+    /**
+     * The masters whose leases this replica holds as far as it knows, each with its last full renewal there.
+     */
     held: (): ReadonlyMap<string, FullRenewal> => fulls,
 
     /** Leaves the masters to other replicas, once ticks have stopped. @throws AuthError `unavailable` */

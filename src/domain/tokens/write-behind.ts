@@ -40,7 +40,7 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock, bound
     beside: () => reported.size() + rotations.size() + ended.length,
     makeRoom: () => reported.dropOldest(DROPPED) || uses.dropOldest(DROPPED),
   });
-  /** What services say. Their ids are any numbers, so these give way first. */
+  /** Uses that services report. They may name any ids, so these are the first to be dropped. */
   const reported: BoundedQueue<number, number> = boundedQueue({
     ...limits,
     beside: () => uses.size() + rotations.size() + ended.length,
@@ -67,8 +67,8 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock, bound
   }
 
   /**
-   * Notes tokens that a service took without asking, as used now. By a wrong clock they would seem to be used at another
-   * time, so it notes nothing then: a token that stays in use is reported again a minute later.
+   * Notes tokens that a service took without asking, as used now. By a wrong clock they would seem to be used
+   * at another time, so it notes nothing then: a token that stays in use is reported again a minute later.
    */
   function noteReported(tokenIds: readonly number[]): void {
     if (!clock.isTrusted()) return;

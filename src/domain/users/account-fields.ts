@@ -34,7 +34,10 @@ export interface FieldValues {
   invite: boolean;
 }
 
-/** `create` and `change` are a service's: `POST /api/users` and `PATCH /api/users/{id}`. `seed` is SEED_FILE's. */
+/**
+ * `create` and `change` are a service's: `POST /api/users` and `PATCH /api/users/{id}`. `seed` is
+ * SEED_FILE's.
+ */
 export type FieldUse = 'create' | 'change' | 'import' | 'export' | 'seed';
 
 interface AccountField<Value> {

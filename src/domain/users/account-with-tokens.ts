@@ -55,8 +55,8 @@ export function makeAccountWithTokens({ tokens, tokenStates, lifetimes, clock }:
 export type AccountWithTokens = ReturnType<typeof makeAccountWithTokens>;
 
 /**
- * Takes the later of both last uses: a rotation reaches the record after the fast store, which never learns of the uses
- * that services report.
+ * Takes the later of both last uses: a rotation reaches the record after the fast store, which never learns
+ * of the uses that services report.
  */
 export function summarise(
   record: TokenRecord,

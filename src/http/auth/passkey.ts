@@ -26,7 +26,9 @@ export const CLIENT_DATA = base64url(
   'eyJ0eXBlIjoid2ViYXV0aG4',
 );
 
-/** An AuthenticationResponseJSON. Its bytes are judged when it is verified: what is wrong with them is 401. */
+/**
+ * An AuthenticationResponseJSON. Its bytes are judged when it is verified: what is wrong with them is 401.
+ */
 export const PasskeyLogin = Type.Object(
   {
     ...ANSWER,

@@ -20,8 +20,8 @@ export const ALL_METHODS = METHODS.filter((method) => method !== 'CONNECT') as H
  * /api/auth/refresh` to `/api/auth/:id`. This 405, and the 404 of an unknown path, come before authentication and
  * before any body is read.
  *
- * A browser's preflight gets as far as here only if CORS_ORIGINS does not list its origin. It is told so, also
- * where no origin is listed: after a 405, whoever looks for the fault looks at the method.
+ * A browser's preflight gets here only if CORS_ORIGINS does not list its origin. The answer says so, even
+ * where no origin is listed, because a 405 would make people look for a fault in the method.
  */
 function methodNotAllowed(app: FastifyInstance, { clock }: MethodNotAllowedOptions, done: () => void): void {
   const noteOrigin = makeOriginLog(clock);
@@ -72,7 +72,7 @@ function methodNotAllowed(app: FastifyInstance, { clock }: MethodNotAllowedOptio
 /** An origin as browsers send it, without anything that names a user. Only such a text gets into the log. */
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9._~:[\]-]+$/;
 const MAX_LENGTH = 128;
-/** Lines in an hour: anyone can invent origins. */
+/** The most lines in an hour, because anyone can invent origins. */
 const MOST = 20;
 /** Milliseconds. */
 const HOUR = 3_600_000;

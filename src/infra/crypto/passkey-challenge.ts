@@ -9,7 +9,9 @@ const RANDOM_BYTES = 16;
 const NONCE_BYTES = TIME_BYTES + RANDOM_BYTES;
 const MAC_BYTES = 32;
 
-/** The key is for this purpose alone, so no token of ours is taken for a challenge, and the other way round. */
+/**
+ * The key is for this purpose alone, so no token of ours is taken for a challenge, and the other way round.
+ */
 function makeMac(secret: Buffer) {
   const key = deriveKey(secret, 'passkey challenge');
   return (nonce: Buffer) => createHmac('sha256', key).update(nonce).digest();

@@ -3,8 +3,8 @@ import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from '../postgres/errors.ts';
 
 /**
- * Says in a database that a seed has filled it, so that its accounts have passwords that others know. The mark goes along
- * with a backup, and nothing takes it away. Everything may throw AuthError `unavailable`.
+ * Says in a database that a seed has filled it, so that its accounts have passwords that others know. The
+ * mark goes along with a backup, and nothing takes it away. Everything may throw AuthError `unavailable`.
  */
 export interface SeedMark {
   isSet(): Promise<boolean>;
@@ -12,7 +12,7 @@ export interface SeedMark {
   set(): Promise<boolean>;
 }
 
-/** Of a replica in production. */
+/** What a replica in production says when it finds the mark. */
 export const SEEDED: Objection = {
   about: 'DATABASE_URL',
   problem:

@@ -134,7 +134,7 @@ const EXPORTED = {
   // A deleted account is not exported.
   enabledAt: false,
   deletedAt: false,
-  // Its secrets are of this installation's keys, and passkeys of its RP ID.
+  // Secrets are encrypted with this installation's keys, and passkeys work for its RP ID only.
   factorSince: false,
   passkeyHandle: false,
   // A wish, of which this installation's mailer knows, and what that mailer found.

@@ -8,9 +8,9 @@ import { SERVED_COLUMNS, toUser } from './rows.ts';
 
 // The order of locks. Every transaction keeps it, so that none waits for one that waits for it:
 //
-// 1. The user's row. Whoever holds it is alone with what hangs on the account (factors, passkeys, devices, resets,
-//    mails), so those rows have no order among themselves. But a new passkey may wait for one of another account with the
-//    same credential, which then waits for nothing.
+// 1. The user's row. Whoever holds it is alone with what hangs on the account (factors, passkeys, devices,
+//    resets, mails), so those rows have no order among themselves. But a new passkey may wait for one of
+//    another account with the same credential, which then waits for nothing.
 // 2. Its tokens, in the order of ids: write-behind locks the tokens of many users, without the users' rows.
 //
 // Rows of several users are locked in the order of ids as well, or skipped if somebody else holds them.

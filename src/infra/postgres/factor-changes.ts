@@ -10,8 +10,8 @@ export interface FactorSettings {
   /** NOTICES: whether a change of the factors wants a notice. */
   notices: boolean;
   /**
-   * EMAIL_VERIFICATION: an account gets none before its address is verified. Otherwise whoever signs up with another's
-   * address could keep its owner out, since a factor stays after a reset.
+   * EMAIL_VERIFICATION: an account gets none before its address is verified. Otherwise whoever signs up with
+   * another's address could keep its owner out, since a factor stays after a reset.
    */
   needsAddress: boolean;
   /** WEBAUTHN_RP_ID; null if passkeys are off. */

@@ -179,7 +179,8 @@ export function makeFactorStore(
 /**
  * Uses up a proof, under the lock of the user's row: a code is good once, also at two replicas at the same time.
  * @param at milliseconds since 1970.
- * @throws AuthError `invalid_second_factor` if it was used, or is gone, meanwhile; `invalid_passkey` as `usePasskey`
+ * @throws AuthError `invalid_second_factor` if it was used, or is gone, meanwhile; `invalid_passkey` as
+ * `usePasskey`
  */
 export async function useProof(
   tx: AccountTransaction,
@@ -209,8 +210,8 @@ export async function useProof(
 }
 
 /**
- * For accounts that the same transaction adds with `factorSince`. Confirmed: their users have the app already. Recovery
- * codes they make themselves.
+ * For accounts that the same transaction adds with `factorSince`. The apps are confirmed, because their users
+ * have them already. Users make recovery codes themselves.
  */
 export async function addConfirmedTotps(
   tx: Pick<Prisma.TransactionClient, 'factor'>,

@@ -10,7 +10,9 @@ import { addUnconfirmed, lockToAdd, noteAdded, type FactorSettings } from './fac
 /** How many spent challenges a passkey keeps. */
 const KEPT = 32;
 
-/** An enrolment is open for as long as its challenge, and as the request that confirms it may wait. */
+/**
+ * An enrolment stays open for the life of its challenge, and as long again for the request that confirms it.
+ */
 const OPEN = Prisma.sql`interval '10 minutes'`;
 
 interface FoundRow {
@@ -127,8 +129,8 @@ export function makePasskeyStore(
 }
 
 /**
- * Uses up the challenge that a passkey has signed, under the lock of the user's row. A challenge older than all that are
- * kept may be a spent one, so it is refused as well.
+ * Uses up the challenge that a passkey has signed, under the lock of the user's row. A challenge older than
+ * all that are kept may be a spent one, so it is refused as well.
  * @param at milliseconds since 1970.
  * @throws AuthError `invalid_passkey` if it was used, or the passkey is gone, meanwhile
  */

@@ -23,7 +23,7 @@ const [P256, ED25519] = [1, 6] as const;
 const [ES256, EDDSA, RS256] = ALGORITHMS;
 
 const RSA_BITS = { min: 2048, max: 4096 };
-/** A long one keeps the event loop busy at each login. */
+/** The only exponent that is accepted, because a long one would block the event loop at each login. */
 const RSA_EXPONENT = 65_537n;
 
 /** How browsers name a transport; others are dropped. */
@@ -33,8 +33,9 @@ const MAX_TRANSPORTS = 8;
 type CoseKey = Map<number, number | Uint8Array>;
 
 /**
- * Verifies answers with @simplewebauthn/server, whose gaps this file fills: sizes and spelling, frames, the key itself, and
- * a counter, which the library would judge before the signature. Whatever it throws is a refusal.
+ * Verifies answers with @simplewebauthn/server, whose gaps this file fills: sizes and spelling, frames, the
+ * key itself, and a counter, which the library would judge before the signature. Whatever it throws is a
+ * refusal.
  */
 export function makeVerifyAnswers({
   rpId,
@@ -103,7 +104,9 @@ export function makeVerifyAnswers({
   };
 }
 
-/** The library says what is wrong by an error. Nobody is told, since the client is to blame, or an attacker. */
+/**
+ * The library says what is wrong by an error. Nobody is told, since the client is to blame, or an attacker.
+ */
 async function orNull<Result>(check: () => Promise<Result | null>): Promise<Result | null> {
   try {
     return await check();

@@ -35,7 +35,7 @@ type OperationOf<Route extends { path: string; method: string }> =
       : never
     : never;
 
-/** One for each operation, so that a new one does not compile without. */
+/** A handler for each operation, so that a new operation without one does not compile. */
 type Handlers = {
   [Id in OperationId]: (
     request: Request<OperationOf<Routes[Id]> extends { body: infer Body } ? Body : object>,
@@ -71,7 +71,9 @@ export class Refusal extends Error {
 }
 
 const DAY = 86_400_000;
-/** Those that take an access token of a session that has ended, so that a sign-out does not fail. */
+/**
+ * Operations that also take an access token of a session that has ended, so that a sign-out does not fail.
+ */
 const ENDING: readonly OperationId[] = ['logOut', 'logOutById', 'logOutEverywhere'];
 
 /** Answers the operations as a Latchkey with default settings. */
@@ -278,7 +280,7 @@ export function makeAnswers(state: ReturnType<typeof makeState>) {
     }),
     requestEmailVerification: () => ({ msg: 'a mail is on its way' }),
     requestPasswordReset: () => ({ msg: 'if there is such an account, a mail is on its way' }),
-    // No mail has arrived, and no second factor can be added: FACTOR_KEYS is not set.
+    // No mail is ever sent, and FACTOR_KEYS is not set, so no second factor can be added.
     verifyEmail: () => refused('invalid_verification_token'),
     changeEmail: () => refused('invalid_verification_token'),
     resetPassword: () => refused('invalid_reset_token'),
@@ -288,7 +290,7 @@ export function makeAnswers(state: ReturnType<typeof makeState>) {
       return refused('factors_disabled');
     },
     confirmTotp: () => refused('invalid_second_factor'),
-    // Nor is WEBAUTHN_RP_ID.
+    // WEBAUTHN_RP_ID is not set either.
     getPasskeyOptions: () => refused('factors_disabled'),
     setUpPasskey: () => refused('factors_disabled'),
     confirmPasskey: () => refused('factors_disabled'),
@@ -393,7 +395,7 @@ function errorsOf(path: string, { types, isRequired, min, max }: Field, value: u
     return [fieldError(path, 'type', `must be: ${types.join(' or ')}`)];
   if (typeof value !== 'string') return [];
   const { length } = Array.from(value);
-  // Any text is a try to log in.
+  // A login may try any text, also one of white space.
   const isTry = min === 1 && (max ?? 0) > 128;
   if (min !== undefined && (value === '' || (value.trim() === '' && !isTry)))
     return [fieldError(path, 'blank', 'must not be blank')];

@@ -28,14 +28,15 @@ export interface TestServer {
   /** Until it is turned off, every answer is 503 `unavailable`. */
   outage: (on: boolean) => void;
   /**
-   * Refuses the next request of this operation; a second call, the one after it. With `second_factor_required`, a login
-   * with the right password gets a `login_token`, with which `completeLogin` takes every code.
+   * Refuses the next request of this operation. A second call refuses the one after it. With
+   * `second_factor_required`, a login with the right password gets a `login_token`, with which
+   * `completeLogin` takes every code.
    * @throws TypeError if the operation never answers this code
    */
   refuse: <Id extends OperationId>(operation: Id, code: (typeof ROUTES)[Id]['codes'][number]) => void;
 }
 
-/** The last label belongs to no domain (RFC 6761). */
+/** RFC 6761 reserves the top-level domain, so that no real server has this name. */
 const URL = 'https://latchkey.test';
 
 type Input = Parameters<typeof globalThis.fetch>[0];
@@ -126,7 +127,7 @@ function problemOf({ code, more }: Refusal, hasToken: boolean, requestId: string
   };
 }
 
-/** Also where there is no `Response`, as in jsdom. */
+/** Made by hand, because jsdom has no `Response`. */
 function respond(status: number, text: string, headers: Record<string, string>): Response {
   if (typeof Response === 'function') return new Response(text, { status, headers });
   return {

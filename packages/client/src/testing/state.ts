@@ -7,12 +7,15 @@ export interface Account {
   locale: string | null;
 }
 
-/** A session, or a long-lived or limited token: an item of the list of tokens, and what the list does not show. */
+/** A session, or a long-lived or limited token: `shown` is its item in the list of tokens. */
 export interface Holding {
   account: Account;
   shown: Omit<Token, 'current' | 'last_used_at'>;
   ended: Pick<EndedToken, 'ended_at' | 'reason'> | null;
-  /** Of a session: its newest pair, the generation that this was issued for, and whether its client holds it. */
+  /**
+   * The generation of a session's newest pair, the one that it replaced, and whether its client is known to
+   * hold it.
+   */
   latest: number;
   parent: number;
   issuedAt: number;
@@ -124,7 +127,7 @@ export function makeState() {
     accounts,
     addAccount,
     add,
-    /** Of a long-lived or limited token, which no operation takes here. */
+    /** The text of a long-lived or limited token, which no operation takes here. */
     text: ({ account, shown }: Holding, typ: string) =>
       `${encoded({ alg: 'none', typ })}.${encoded({ sub: String(account.user.id), sid: shown.id })}.${mark}`,
     end,
@@ -142,12 +145,15 @@ export function makeState() {
       const found = issued.get(text);
       return found?.kind === kind && found.expiresAt > Date.now() ? found : null;
     },
-    /** Whether an access token is the newest of a session that goes on. Its client holds the pair from then on. */
+    /**
+     * Whether an access token is the newest of a session that has not ended. Whoever presents it holds the
+     * pair, so the pair counts as confirmed from then on.
+     */
     accepts({ holding, generation }: Presented): boolean {
       if (!isLive(holding) || generation < holding.latest) return false;
       return (holding.isConfirmed = true);
     },
-    /** docs/rotation.md, for one client. */
+    /** The rules of docs/rotation.md, as they are for a single client. */
     rotate({ holding, generation }: Presented): Pair | 'invalid_token' | 'token_reused' | 'refresh_overlap' {
       if (!isLive(holding)) return 'invalid_token';
       const { latest, parent, issuedAt, isConfirmed } = holding;

@@ -3,8 +3,8 @@ import { isId } from '../verified-token.ts';
 import { openFeedBody, type FeedBody } from './feed-body.ts';
 
 /**
- * What a verifier sees of Latchkey: metadata, keys, introspection, the token endpoint, uses, and the feed with its ids,
- * epochs and snapshots. It knows no users and no tokens: its hooks decide about them.
+ * What a verifier sees of Latchkey: metadata, keys, introspection, the token endpoint, uses, and the feed
+ * with its ids, epochs and snapshots. It knows no users and no tokens: its hooks decide about them.
  */
 export interface FakeLatchkey {
   answer(request: Request): Promise<Response>;
@@ -17,7 +17,7 @@ export interface FakeLatchkey {
   publish(event: string, data: object): Promise<void>;
   /** Writes raw text to every connected reader. */
   write(text: string): void;
-  /** The version of each client, which a reader gets when it connects; null for a Latchkey that does not send them. */
+  /** The clients' versions, which a reader gets when it connects; null for a Latchkey that sends none. */
   clients: Readonly<Record<string, number>> | null;
   /** Sends them to every connected reader. */
   publishClients(versions: Readonly<Record<string, number>>): Promise<void>;
@@ -111,7 +111,7 @@ export function issued(token: string, expiresIn: number, more: object = {}): Res
 export function makeFakeLatchkey({ issuer, ...hooks }: Hooks): FakeLatchkey {
   const base = issuer.replace(/\/+$/, '');
   const folder = new URL(base).pathname.replace(/\/+$/, '');
-  /** With the header that opened each. */
+  /** The open feeds, each with the `Authorization` that opened it. */
   const readers = new Map<FeedBody, string>();
   const log: { event: string; data: object }[] = [];
   const snapshot = { tokens: [] as number[], users: [] as object[], statuses: [] as object[] };
@@ -266,12 +266,12 @@ export function makeFakeLatchkey({ issuer, ...hooks }: Hooks): FakeLatchkey {
   };
 
   const beating = setInterval(() => {
-    // One who has yet to read the last one needs no other.
+    // A reader that has not yet read the last heartbeat needs no other one.
     if (fake.beats)
       for (const reader of readers.keys())
         if (reader.isIdle()) reader.write(frame('heartbeat', {}, position()));
   }, BEAT);
-  // A number in jsdom.
+  // In jsdom a timer is a number, which has no `unref`.
   (beating as { unref?: () => void }).unref?.();
   return fake;
 }

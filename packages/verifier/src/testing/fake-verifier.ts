@@ -23,8 +23,8 @@ import {
 } from './test-token.ts';
 
 /**
- * What middleware, plugin and `verifyRequest` take, without a Latchkey: these tokens are good, by the rules of a real
- * verifier for scope, acr and maxAge, and any other text is `invalid_token`.
+ * What middleware, plugin and `verifyRequest` take, without a Latchkey: these tokens are good, by the rules
+ * of a real verifier for scope, acr and maxAge, and any other text is `invalid_token`.
  * @param tokens by the text that stands for the token
  * @param options.accept as of `createVerifier`
  * @throws TypeError for what no token can hold
@@ -76,6 +76,6 @@ function verifiedOf(token: TestToken | TestServiceToken, id: number): AnyToken {
   const verified = kind === 'limited' ? readLimitedToken(payload) : readToken(payload, kind);
   if (!verified) throw new TypeError(`Latchkey issues no such token of type ${kind}`);
   if (verified.tokenType === 'access' || verified.tokenType === 'service') return verified;
-  // What Latchkey would have answered: these tokens hold neither.
+  // These tokens hold neither, so a real verifier has them from Latchkey's answer.
   return { ...verified, roles, emailVerified };
 }

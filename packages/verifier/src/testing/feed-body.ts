@@ -44,7 +44,8 @@ export function openFeedBody(onClose: () => void): FeedBody {
       start(given) {
         controller = given;
       },
-      // Without a buffer of its own, the stream asks only when the reader does, which has handled the last part by then.
+      // The stream has no buffer of its own, so it asks for more only when the reader does, which has then
+      // handled the last part.
       async pull(given) {
         if (unread === '' && !isEnded) {
           isWaiting = true;

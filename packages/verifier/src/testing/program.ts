@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// `latchkey-test-issuer`: the test issuer as a process, for services in other languages. It prints the environment of
-// the agent, a variable a line, and serves until SIGTERM.
+// `latchkey-test-issuer`: the test issuer as a process, for services in other languages. It prints the
+// environment of the agent, a variable a line, and serves until SIGTERM.
 import { parseArgs } from 'node:util';
 import { testIssuer, type TestIssuer, type TokenTerms } from './test-issuer.ts';
 import { serve } from './serve.ts';

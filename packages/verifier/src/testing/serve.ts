@@ -9,8 +9,8 @@ export interface Served {
 }
 
 /**
- * Milliseconds. Nothing says when a reader in another process has read what was sent, so a stream asks for more only
- * after this pause.
+ * Milliseconds. Nothing says when a reader in another process has read what was sent, so a stream asks for
+ * more only after this pause.
  */
 const PAUSE = 50;
 

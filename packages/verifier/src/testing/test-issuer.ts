@@ -43,15 +43,21 @@ export interface TestIssuer {
   verifier<Accepted extends TokenType = UsersType>(
     options?: Partial<VerifierOptions<Accepted>>,
   ): Verifier<Accepted>;
-  /** A new token. Each access token is of a session of its own. @throws TypeError for what no token can hold */
+  /**
+   * A new token. Each access token is of a session of its own.
+   * @throws TypeError for what no token can hold
+   */
   token(token: (TestToken | TestServiceToken) & TokenTerms): Promise<string>;
-  /** Ends a token, with its session or its service's other tokens. Resolves when every connected verifier knows. */
+  /**
+   * Ends a token, with its session or its service's other tokens. Resolves when every connected verifier
+   * knows.
+   */
   revoke(token: string): Promise<void>;
   /** Ends all tokens of the user. Resolves when every connected verifier knows. */
   revokeUser(userId: number): Promise<void>;
   /** Changes what later tokens and answers say of the user. Resolves when every connected verifier knows. */
   changeUser(userId: number, change: UserChange): Promise<void>;
-  /** From now on Latchkey does not answer, or does so again. Then it waits for the verifiers to be connected. */
+  /** Begins or ends an outage. At its end, resolves when the verifiers are connected again. */
   outage(on: boolean): Promise<void>;
   /** Moves the clock of the issuer and its verifiers on. */
   advance(seconds: number): Promise<void>;
@@ -180,7 +186,7 @@ export function makeTestIssuer(given: TestIssuerOptions): {
       token_use: kind,
       ...(kind !== 'service' && { username: `user-${owner}` }),
       roles,
-      // The present state: absent from the answer unless it is true.
+      // Latchkey leaves it out unless it is true.
       email_verified: emailVerified || undefined,
     };
   }
@@ -269,7 +275,7 @@ export function makeTestIssuer(given: TestIssuerOptions): {
 
   const fetch: typeof globalThis.fetch = async (input, init) => {
     const request = new Request(input, init);
-    // As Node's own fails when nobody listens.
+    // The error of Node's own `fetch` when nobody listens.
     if (isAway) throw new TypeError('fetch failed', { cause: { code: 'ECONNREFUSED' } });
     await hasKey;
     return fake.answer(request);

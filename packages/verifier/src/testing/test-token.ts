@@ -12,7 +12,7 @@ export interface TestToken {
   emailVerified?: boolean | undefined;
   /** What a limited token may do. */
   scopes?: readonly string[] | undefined;
-  /** `mfa` for an access token whose session was opened with a second factor. */
+  /** Of an access token: `mfa` if its session was opened with a second factor, `phr` if with a passkey. */
   acr?: 'mfa' | 'phr' | undefined;
   /** When the session of an access token was opened, in seconds since 1970 (default: now). */
   authTime?: number | undefined;
