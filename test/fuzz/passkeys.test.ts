@@ -9,6 +9,8 @@ import { anAnswer, SITE, type Given } from './passkey-answers.ts';
 
 /** FUZZ_COUNT answers, generated from FUZZ_SEED. */
 const COUNT = Number(process.env.FUZZ_COUNT ?? 20_000);
+/** So many answers hold each allowed difference. */
+const RARE = 20_000;
 const SEED = Number(process.env.FUZZ_SEED ?? Date.now() % 1e6);
 
 /** What Latchkey accepts alone, by the reason of the second opinion. None of it changes what was signed. */
@@ -46,6 +48,8 @@ test(`${COUNT} answers of authenticators get the verdict of a second opinion`, a
   for (const [outcome, times] of seen) t.comment(`${times} ${outcome}`);
   for (const outcome of ['both accept', 'both refuse'])
     t.ok((seen.get(outcome) ?? 0) > COUNT / 10, `${outcome} many`);
+  // The rarest of them is one answer in about a thousand.
+  if (COUNT < RARE) return;
   const allowed = [...Object.keys(ACCEPTED_ALONE), ...Object.keys(REFUSED_ALONE)];
   t.strictSame(
     allowed.filter((difference) => !seen.has(difference)),
