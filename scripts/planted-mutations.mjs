@@ -247,7 +247,7 @@ export const mutations = [
   ),
   ...inFile(
     'domain/passkeys/log-in-with-passkey.ts',
-    ['http/auth/passkey'],
+    ['domain/passkeys/log-in-with-passkey'],
     ['a passkey logs in without its account’s handle', '!shown || !isOwners ||', '!shown ||'],
     ['a passkey opens a disabled account', ' || passkey.disabled)', ')'],
     [

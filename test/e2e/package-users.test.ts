@@ -77,6 +77,11 @@ const USES: Readonly<Record<string, string>> = {
     await client.logout();
     assert.equal(client.session, null);
   }`,
+  '@latchkey/client/passkey': `async ({ logInWithPasskey }, { createClient, LatchkeyError }) => {
+    const refused = await logInWithPasskey(createClient({ url: 'http://127.0.0.1:1' })).catch((error) => error);
+    assert.ok(refused instanceof LatchkeyError, String(refused));
+    assert.equal(refused.code, 'no_answer');
+  }`,
   '@latchkey/client/testing': `async ({ testServer }, { LatchkeyError }) => {
     const server = await testServer({ users: [] });
     await server.outage(true);
@@ -268,11 +273,14 @@ test('the packed packages in the hands of their users', { skip }, async (t) => {
       const { complaint, output } = await run(folder, process.execPath, ['bundle-page.mjs']);
       t.equal(complaint, '');
       const files = JSON.parse(output) as string[];
+      const others = entries
+        .filter(({ name, library }) => name !== `@latchkey/${library}`)
+        .map(({ conditions }) => conditions.default?.default.replace('./dist/', ''));
       for (const library of LIBRARIES) {
         const own = files.flatMap((file) => file.split(`@latchkey/${library}/dist/`)[1] ?? []);
         t.ok(own.includes(`create-${library}.js`), own.join());
         t.strictSame(
-          own.filter((file) => file.includes('/')),
+          own.filter((file) => file.includes('/') || others.includes(file)),
           [],
           'neither CommonJS nor another entry',
         );

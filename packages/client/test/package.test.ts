@@ -118,7 +118,7 @@ test('the README’s examples compile strictly in an empty folder', { skip }, (t
   const blocks = readBlocks(readDocument('packages/client/README.md')).filter(
     ({ language }) => language === 'ts',
   );
-  t.equal(blocks.length, 5);
+  t.equal(blocks.length, 6);
   writeFileSync(join(folder, 'page.ts'), blocks.map(({ text }) => text).join('\n'));
   writeFileSync(join(folder, 'others.d.ts'), OTHERS);
   for (const module of ['NodeNext', 'Preserve']) {

@@ -19,7 +19,7 @@ const OPEN = `async (url) => {
   await client.request('GET', '/api/user').catch(() => null);
 }`;
 
-/** Leaves room for not one character more. */
+/** @returns the length of what leaves no room */
 const FILL = `() => {
   let filling = '';
   for (let size = 2 ** 22; size >= 1; size /= 2) {
@@ -28,6 +28,7 @@ const FILL = `() => {
       filling += 'x'.repeat(size);
     } catch {}
   }
+  return filling.length;
 }`;
 
 const outcomeOf = (call: string) =>
@@ -67,8 +68,7 @@ test('with a full storage, two tabs have a session each, in memory', { skip: chr
     await openTab(await context.newPage(), url),
     await openTab(await context.newPage(), url),
   ];
-  await one.evaluate(`(${FILL})()`);
-  await other.waitForFunction(`localStorage.getItem('filling') !== null`);
+  await fill(one, other);
   for (const tab of [one, other]) {
     t.equal(await tab.evaluate(LOGIN), 'done');
     t.strictSame(await tab.evaluate('told'), ['storage_failed QuotaExceededError']);
@@ -93,15 +93,13 @@ test(
     ];
     t.equal(await one.evaluate(LOGIN), 'done');
     t.equal(await other.evaluate(outcomeOf('client.accessToken()')), 'done', 'the other tab reads it');
-    await one.evaluate(`(${FILL})()`);
-    await other.waitForFunction(`localStorage.getItem('filling') !== null`);
+    await fill(one, other);
     // The next pair is longer by that.
     await one.evaluate(`client.request('PATCH', '/api/user', { name: 'x'.repeat(128) })`);
     const failed = /^storage_failed: /;
     for (const tab of [one, other]) t.match(await tab.evaluate(outcomeOf('client.refresh()')), failed);
     for (const tab of [one, other]) t.strictSame(await tab.evaluate('told'), []);
     await one.evaluate(`localStorage.removeItem('filling')`);
-    // Browser processes share it with a delay.
     await other.waitForFunction(`localStorage.getItem('filling') === null`);
     for (const tab of [other, one])
       t.equal(await tab.evaluate(outcomeOf('client.refresh()')), 'done', 'no theft');
@@ -152,6 +150,12 @@ async function pass(
     ...(body && { body }),
   });
   response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text());
+}
+
+/** Leaves no room for another character, also as the other tab sees it: browser processes share storage with a delay. */
+async function fill(page: Page, other: Page): Promise<void> {
+  const length = await page.evaluate<number>(`(${FILL})()`);
+  await other.waitForFunction(`localStorage.getItem('filling')?.length === ${length}`);
 }
 
 async function openTab(page: Page, url: string): Promise<Page> {

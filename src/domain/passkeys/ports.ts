@@ -74,9 +74,9 @@ export interface IssuedChallenge {
 /** The challenges of logins. They are stored nowhere before one has opened a session. */
 export interface LoginChallenges {
   /** @param at milliseconds since 1970. */
-  issue(at: number): string;
+  issue: (at: number) => string;
   /** @returns null if we did not sign it. Its age is not checked. */
-  read(challenge: string): IssuedChallenge | null;
+  read: (challenge: string) => IssuedChallenge | null;
 }
 
 /** A passkey on record, and what a login with it needs of its account. */

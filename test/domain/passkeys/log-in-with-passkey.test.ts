@@ -72,7 +72,7 @@ function aService({
   };
   const lookUp = (): FoundPasskey =>
     'isOrphan' in found ? { passkey: null, isOrphan: found.isOrphan } : { passkey: { ...RECORD, ...found } };
-  const { logIn, options } = makeLogInWithPasskey({
+  const useCase = makeLogInWithPasskey({
     passkeys: { find: () => step('record').then(lookUp) },
     verifyAnswers: isOff ? null : verifyAnswers,
     loginChallenges: {
@@ -93,14 +93,14 @@ function aService({
     observe: { passkeyRefused: () => done.push('refused') },
   });
   const attempt = (device = 'Phone') =>
-    logIn({
+    useCase.logIn({
       answer,
       device,
       caller: 'home',
       origin: { fingerprints: ['home'], token: null, network: null },
       from: NO_REQUEST,
     });
-  return { clock, done, events, attempt, options };
+  return { clock, done, events, attempt, options: () => useCase.options() };
 }
 
 test('each check comes in its order, and the session opens with what was looked up', async (t) => {

@@ -26,8 +26,15 @@ const PASSKEY: NewPasskey = {
   backedUp: true,
 };
 
+interface Given {
+  isOn?: boolean;
+  hasBegun?: boolean;
+  /** What its answer says; null if it is refused. */
+  passkey?: NewPasskey | null;
+}
+
 /** Ada, who has begun to enrol a passkey with session 11. */
-function aService({ isOn = true, hasBegun = true, passkey = PASSKEY as NewPasskey | null } = {}) {
+function aService({ isOn = true, hasBegun = true, passkey = PASSKEY }: Given = {}) {
   const clock = aClock();
   const createdAt = clock.now();
   const { done, step } = makeSteps();

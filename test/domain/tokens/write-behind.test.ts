@@ -359,11 +359,12 @@ test('what services report gives way to everything else, and makes nothing give 
     [199_500, { write_behind: 1000 }],
     'of its own, the oldest',
   );
-  for (const tokenId of ids(500_001, 1600)) writeBehind.noteUse(tokenId, 1);
-  writeBehind.note({ userId: 1, tokenId: 100_001 }, initialState(2e6, ''));
-  t.strictSame(queues.dropped, { write_behind: 2500 });
+  for (const tokenId of ids(100_001, 600)) writeBehind.note({ userId: 1, tokenId }, initialState(2e6, ''));
+  t.strictSame(queues.dropped, { write_behind: 2000 }, 'for rotations');
+  for (const tokenId of ids(500_001, 1300)) writeBehind.noteUse(tokenId, 1);
+  t.strictSame(queues.dropped, { write_behind: 2500 }, 'and for uses');
   await writeBehind.flush();
   const written = new Set(batches.flat());
-  t.ok([...ids(1, 100_001), ...ids(200_001, 98_000), ...ids(500_001, 1600)].every((id) => written.has(id)));
+  t.ok([...ids(1, 100_600), ...ids(200_001, 98_000), ...ids(500_001, 1300)].every((id) => written.has(id)));
   t.equal(ids(400_001, 2500).filter((id) => written.has(id)).length, 0);
 });
