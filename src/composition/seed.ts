@@ -15,7 +15,7 @@ interface SeedParts {
   seed: Seed;
   mark: SeedMark;
   createAccount: CreateAccount;
-  services: Pick<ServiceStore, 'add'>;
+  services: Pick<ServiceStore, 'add' | 'list'>;
   clock: Pick<Clock, 'now'>;
   audit: Audit;
   logger: Pick<FastifyBaseLogger, 'info' | 'warn'>;
@@ -65,21 +65,25 @@ export function makeFillWithSeed({
     // The mark comes first, so that production never serves a database that a seed has only half filled.
     if (!(await mark.set())) throw new StartError(NOT_EMPTY);
     const added = { users: 0, services: 0 };
+    const kept = { users: 0, services: 0 };
     for (const [i, user] of seed.users.entries()) {
       const taken = await createAccount(user, ['', ''], null, NO_REQUEST).then(() => NOTHING, takenOrThrow);
       if (taken.length === 0) added.users++;
       // A user whose username exists is there already. Anything else that is taken belongs to another
       // account.
-      else if (!taken.includes('username'))
+      else if (taken.includes('username')) kept.users++;
+      else
         logger.warn({ user: i, taken }, 'a user of the seed is not added: another account has what it wants');
     }
-    for (const { secret, ...service } of seed.services) {
+    for (const [i, { secret, ...service }] of seed.services.entries()) {
       const record = { ...service, secretHash: hashSecret(secret), createdAt: clock.now() };
       if (await services.add(record)) added.services++;
+      else if ((await services.list()).some(({ name }) => name === service.name)) kept.services++;
+      else
+        logger.warn({ service: i }, 'a service of the seed is not added: another one has its id or audience');
     }
     if (added.users + added.services > 0) audit({ event: 'database.seeded', ...added }, NO_REQUEST);
-    const [users, all] = [seed.users.length, seed.services.length];
-    logger.info({ added, kept: { users: users - added.users, services: all - added.services } }, 'seeded');
+    logger.info({ added, kept }, 'seeded');
   }
 }
 

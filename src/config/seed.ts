@@ -93,7 +93,9 @@ function listOf(value: unknown, place: string, note: Note): unknown[] {
 /** The names are not shown: a secret may stand there by mistake. */
 function checkMembers(value: object, known: readonly string[], place: string, note: Note): void {
   const unknown = Object.keys(value).filter((name) => !known.includes(name)).length;
-  if (unknown > 0) note(place, `holds ${unknown} unknown members; known are ${known.join(', ')}`);
+  if (unknown === 0) return;
+  const members = unknown === 1 ? 'member' : 'members';
+  note(place, `holds ${unknown} unknown ${members}; known are ${known.join(', ')}`);
 }
 
 const USER_MEMBERS = fieldsOf('seed').map((field) => ACCOUNT_FIELDS[field].json);

@@ -34,6 +34,17 @@ test('a page’s test signs a user in and out, with real clients', async (t) => 
   await t.rejects(testServer().client().login(login), { code: 'invalid_credentials' });
 });
 
+test('its users log in by names as they were given, and a mistake in them is a TypeError', async (t) => {
+  const { client } = testServer({ users: [{ ...ADA, username: 'Ada', email: 'Ada@Example.com' }] });
+  for (const username of ['Ada', 'ada', 'ADA@example.com'])
+    t.match((await client().login({ ...login, username })).user, { username: 'ada', name: 'Ada' });
+  t.throws(() => testServer({ user: [ADA] } as never), {
+    message: 'testServer has no option user: use users',
+  });
+  for (const user of [{ username: 'ada' }, { password: ADA.password }])
+    t.throws(() => testServer({ users: [user as never] }), TypeError);
+});
+
 test('an outage is one of Latchkey', async (t) => {
   const { client, outage } = testServer({ users: [ADA] });
   const page = client();

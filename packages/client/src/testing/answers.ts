@@ -422,6 +422,7 @@ function trimmed(text: string): string {
   return text.trim();
 }
 
-function lower(text: string): string {
+/** Usernames and addresses as Latchkey stores them. */
+export function lower(text: string): string {
   return text.trim().toLowerCase();
 }

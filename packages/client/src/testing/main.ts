@@ -1,5 +1,5 @@
 import { createClient, type Client, type ClientOptions } from '../create-client.ts';
-import { makeAnswers, Refusal, type Asked, type Code, type OperationId } from './answers.ts';
+import { lower, makeAnswers, Refusal, type Asked, type Code, type OperationId } from './answers.ts';
 import { PROBLEMS, type ROUTES } from './api.ts';
 import { makeState } from './state.ts';
 
@@ -47,10 +47,22 @@ interface Answer {
   headers?: Record<string, string>;
 }
 
-export function testServer({ users = [] }: { users?: readonly TestUser[] } = {}): TestServer {
+/** @throws TypeError for an unknown option, and for a user without a username or password */
+export function testServer(options: { users?: readonly TestUser[] } = {}): TestServer {
+  const { users = [], ...unknown } = options;
+  // A misspelt `users` would leave it without accounts.
+  for (const name in unknown) throw new TypeError(`testServer has no option ${name}: use users`);
   const state = makeState();
-  for (const { username, password, name = username, email = `${username}@example.com`, roles = [] } of users)
-    state.addAccount({ username, password, name, email, roles: [...roles] });
+  for (const {
+    username,
+    password,
+    name = username,
+    email = `${username}@example.com`,
+    roles = [],
+  } of users) {
+    if (!username || !password) throw new TypeError('each of users needs a username and a password');
+    state.addAccount({ username: lower(username), password, name, email: lower(email), roles: [...roles] });
+  }
   const answers = makeAnswers(state);
   let isOut = false;
   let requests = 0;

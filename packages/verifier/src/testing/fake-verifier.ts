@@ -27,14 +27,15 @@ import {
  * of a real verifier for scope, acr and maxAge, and any other text is `invalid_token`.
  * @param tokens by the text that stands for the token
  * @param options.accept as of `createVerifier`
- * @throws TypeError for what no token can hold
+ * @throws TypeError for what no token can hold, and for another option
  */
 export function fakeVerifier<Accepted extends TokenType = UsersType>(
   tokens: Readonly<Record<string, TestToken | TestServiceToken>>,
-  {
-    accept = USERS_TYPES as readonly TokenType[] as readonly Accepted[],
-  }: { accept?: readonly Accepted[] } = {},
+  options: { accept?: readonly Accepted[] } = {},
 ): Pick<Verifier<Accepted>, 'accept' | 'verify'> {
+  const { accept = USERS_TYPES as readonly TokenType[] as readonly Accepted[], ...others } = options;
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) throw new TypeError(`${unknown} is no option: use accept`);
   const good = new Map(Object.entries(tokens).map(([text, token], i) => [text, verifiedOf(token, i + 1)]));
   const isAccepted = (type: string) => (accept as readonly string[]).includes(type);
 

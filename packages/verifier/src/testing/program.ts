@@ -68,8 +68,17 @@ async function control(issuer: TestIssuer, request: Request): Promise<Response> 
     return Response.json(await answer(issuer, body as Record<string, unknown>));
   } catch (error) {
     if (!(error instanceof Mistake || error instanceof TypeError)) throw error;
-    return Response.json({ msg: error.message }, { status: 400 });
+    return Response.json({ msg: inTheirNames(error) }, { status: 400 });
   }
+}
+
+/** The issuer speaks of the members as a test in JavaScript names them. */
+function inTheirNames(error: Error): string {
+  if (error instanceof Mistake) return error.message;
+  return Object.entries(MEMBERS).reduce(
+    (text, [theirs, ours]) => text.replace(new RegExp(`\\b${ours}\\b`, 'g'), theirs),
+    error.message,
+  );
 }
 
 function fail(message: string): never {

@@ -86,7 +86,7 @@ const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 
 /**
  * It makes keys of its own and takes none, so that it can imitate no real Latchkey.
- * @throws TypeError for another option, and for an issuer that is no URL
+ * @throws TypeError for another option, for an issuer that is no URL, and for an audience that is no text
  */
 export function testIssuer(options: TestIssuerOptions = {}): TestIssuer {
   return makeTestIssuer(options).testIssuer;
@@ -107,6 +107,8 @@ export function makeTestIssuer(given: TestIssuerOptions): {
   const { issuer = 'https://latchkey.test', audience: ownAudience = 'latchkey', ...others } = given;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) throw new TypeError(`${unknown} is no option: use issuer and audience`);
+  if (!/^https?:/.test(issuer) || !URL.canParse(issuer)) throw new TypeError('issuer must be an http(s) URL');
+  if (typeof ownAudience !== 'string' || ownAudience === '') throw new TypeError('audience must be a text');
   let ahead = 0;
   let isAway = false;
   let lastId = 0;

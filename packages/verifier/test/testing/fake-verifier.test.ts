@@ -84,4 +84,5 @@ test('is what verifyRequest takes, and knows no other token', async (t) => {
   await t.rejects(verifier.verify('BOB'), { code: 'invalid_token' });
   t.throws(() => fakeVerifier({ ADA: { userId: '7' } as never }), TypeError);
   t.throws(() => fakeVerifier({ ADA: { userId: 7, expiresIn: 5 } as never }), TypeError);
+  t.throws(() => fakeVerifier({}, { accepts: ['service'] } as never), TypeError);
 });

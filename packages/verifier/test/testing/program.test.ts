@@ -87,7 +87,8 @@ test('latchkey-test-issuer prints the agent’s environment, and does what tests
   const wrong: [path: string, body: unknown, status: number, msg: RegExp][] = [
     ['/test/tokens', '{', 400, /JSON object/],
     ['/test/tokens', [], 400, /JSON object/],
-    ['/test/tokens', { user_id: '7' }, 400, /userId/],
+    ['/test/tokens', { user_id: '7' }, 400, /^user_id must be/],
+    ['/test/tokens', { user_id: 7, expires_in: 0 }, 400, /^expires_in must be/],
     ['/test/tokens', { userId: 7 }, 400, /userId is unknown: use user_id/],
     ['/test/revocations', {}, 400, /either token or user_id/],
     ['/test/revocations', { token: 'x', user_id: 7 }, 400, /either token or user_id/],
@@ -112,7 +113,7 @@ test('latchkey-test-issuer names what is wrong with its arguments', async (t) =>
   t.equal(taken.status, 1);
   for (const [args, message] of [
     [['--port', 'x'], '--port must be a port'],
-    [['--issuer', 'id.example.com'], 'Invalid URL'],
+    [['--issuer', 'id.example.com'], 'issuer must be'],
     [['--user', '7'], "'--user'"],
   ] as const) {
     const { status, stdout, stderr } = spawnSync(process.execPath, [PROGRAM, ...args], {

@@ -101,7 +101,10 @@ test('what no token can hold, and what it did not issue, is a TypeError', async 
     await t.rejects(issuer.advance(seconds as number), TypeError, String(seconds));
   // A misspelt one would be at its default.
   t.throws(() => testIssuer({ audiences: 'orders' } as never), TypeError);
-  t.throws(() => testIssuer({ issuer: 'id.example.com' }), TypeError);
+  for (const issuer of ['id.example.com', 'https://', 7])
+    t.throws(() => testIssuer({ issuer } as never), { name: 'TypeError', message: /^issuer must be/ });
+  for (const audience of ['', 7, null])
+    t.throws(() => testIssuer({ audience } as never), { name: 'TypeError', message: /^audience must be/ });
 });
 
 test('a test that closes nothing ends all the same', (t) => {
