@@ -11,7 +11,15 @@ import {
 } from '../support/client.ts';
 import { aFactor, firstStep, logInWithFactor } from '../support/factors.ts';
 import { addApp, confirmApp, FACTOR_PASSWORD, setUpApp } from '../support/own-factors.ts';
-import { aBrowser, confirmPasskey, created, enrolmentOptions, PASSKEYS } from '../support/passkeys.ts';
+import {
+  aBrowser,
+  addPasskey,
+  confirmPasskey,
+  created,
+  enrolmentOptions,
+  logInWithPasskey,
+  PASSKEYS,
+} from '../support/passkeys.ts';
 import { refused } from '../support/problem.ts';
 import { aReset, redeem } from '../support/resets.ts';
 import { sql } from '../support/sql.ts';
@@ -83,15 +91,53 @@ onAStore('an account with a second factor', async (t, env) => {
       t.equal((await call(target, line, { token, payload })).statusCode, 200, `${line} stays allowed`);
   });
 
-  await t.test('a passkey that was begun before the factor', async (t) => {
-    const old = await signUp(target);
-    const { longlived_token: llt } = await createLongLived(target, old.access_token);
-    const passkey = created(aBrowser(), await enrolmentOptions(target, old.access_token));
-    await aFactor(target, old);
-    refused(t, await confirmPasskey(target, old.access_token, passkey), 403, 'login_too_old');
-    refused(t, await confirmPasskey(target, llt, passkey), 403, 'token_not_allowed');
-    const confirmed = 'SELECT type FROM factors WHERE user_id = $1 AND confirmed_at IS NOT NULL';
-    t.strictSame(await sql(target.databaseUrl, confirmed, [old.user.id]), [{ type: 'totp' }]);
+  await t.test(
+    'a stolen session from before the passkey, or an old one of it, and the password',
+    async (t) => {
+      const account = anAccount();
+      const old = await signUp(target, account);
+      const other = await logIn(target, account.username);
+      const { longlived_token: llt } = await createLongLived(target, old.access_token);
+      const begun = created(aBrowser(), await enrolmentOptions(target, other.access_token));
+      const { id, browser } = await addPasskey(target, old.access_token);
+      const { access_token: opened } = await logInWithPasskey(target, browser);
+      const before = await recordOf(target);
+      for (const [line, payload] of [...proven(id), ...OPENING]) {
+        for (const { access_token: token } of [old, other])
+          refused(t, await call(target, line, { token, payload }), 403, 'login_too_old');
+        refused(t, await call(target, line, { token: llt, payload }), 403, 'token_not_allowed');
+      }
+      // The enrolment of the owner has replaced it.
+      refused(t, await confirmPasskey(target, other.access_token, begun), 401, 'invalid_passkey');
+      refused(t, await confirmPasskey(target, llt, begun), 403, 'token_not_allowed');
+      const { clock } = target.composition.app;
+      const now = clock.now.bind(clock);
+      clock.now = () => now() + 601_000;
+      for (const [line, payload] of proven(id))
+        refused(t, await call(target, line, { token: opened, payload }), 403, 'login_too_old');
+      clock.now = now;
+      t.strictSame(await recordOf(target), before, 'nothing was changed');
+    },
+  );
+
+  await t.test('a stolen access token of the session in which the owner adds a passkey', async (t) => {
+    const account = anAccount();
+    const { access_token: token } = await signUp(target, account);
+    const options = await enrolmentOptions(target, token);
+    const before = await recordOf(target);
+    // The challenge was shown to the owner alone.
+    const own = created(aBrowser(), { ...options, challenge: 'dGhlIGNoYWxsZW5nZSBvZiBhIHRoaWVm' });
+    refused(t, await confirmPasskey(target, token, own), 401, 'invalid_passkey');
+    t.strictSame(await recordOf(target), before);
+    t.equal((await confirmPasskey(target, token, created(aBrowser(), options))).statusCode, 200);
+  });
+
+  await t.test('a session that had begun a passkey before the account got a factor', async (t) => {
+    const pair = await signUp(target);
+    const { access_token: token } = pair;
+    const begun = created(aBrowser(), await enrolmentOptions(target, token));
+    await aFactor(target, pair);
+    refused(t, await confirmPasskey(target, token, begun), 403, 'login_too_old');
   });
 
   await t.test('a stolen session that was opened with an earlier factor, and the password', async (t) => {

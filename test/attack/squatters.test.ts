@@ -5,6 +5,7 @@ import { buildTestApp } from '../support/app.ts';
 import { anAccount, call, logIn, signUp, verify } from '../support/client.ts';
 import { anApp } from '../support/factors.ts';
 import { aMailer, letPass, verifyEmail, wantReset, type Mail } from '../support/mails.ts';
+import { PASSKEYS } from '../support/passkeys.ts';
 import { refused } from '../support/problem.ts';
 import { redeem } from '../support/resets.ts';
 import { sql } from '../support/sql.ts';
@@ -14,7 +15,8 @@ const PASSWORD = 'difference engine';
 const NEW_PASSWORD = 'an analytical engine';
 
 test('nobody keeps an address that is not theirs', async (t) => {
-  const env = { EMAIL_VERIFICATION: 'true', FACTOR_KEYS: Buffer.alloc(32, 1).toString('base64url') };
+  const factors = { FACTOR_KEYS: Buffer.alloc(32, 1).toString('base64url'), ...PASSKEYS };
+  const env = { EMAIL_VERIFICATION: 'true', ...factors };
   const target = await buildTestApp(t, { env });
   const { databaseUrl } = target;
   const mailer = await aMailer(target);
@@ -32,8 +34,8 @@ test('nobody keeps an address that is not theirs', async (t) => {
     call(target, 'PATCH /api/user', { token, payload: { email, current_password: PASSWORD } });
   const proveNew = (token: string, proof: string) =>
     call(target, 'POST /api/user/email', { token, payload: { verification_token: proof } });
-  const setUp = (token: string) =>
-    call(target, 'POST /api/user/factors/totp', { token, payload: { current_password: PASSWORD } });
+  const setUp = (token: string, kind = 'totp') =>
+    call(target, `POST /api/user/factors/${kind}`, { token, payload: { current_password: PASSWORD } });
   const addressOf = async (token: string) =>
     (await call(target, 'GET /api/user/email', { token })).json<object>();
   /** Somebody with a mailbox of their own, which is proved. */
@@ -48,7 +50,7 @@ test('nobody keeps an address that is not theirs', async (t) => {
   await t.test('who signs up with it loses the account to a reset, which no factor withstands', async (t) => {
     const { email } = anAccount();
     const { access_token: token } = await signUp(target, anAccount({ email }));
-    refused(t, await setUp(token), 403, 'email_not_verified');
+    for (const kind of ['totp', 'passkey']) refused(t, await setUp(token, kind), 403, 'email_not_verified');
     await wantReset(target, email);
     const reset = await tokenTo(email, 'password_reset');
     t.equal((await redeem(target, reset, NEW_PASSWORD)).statusCode, 200);

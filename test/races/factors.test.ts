@@ -5,6 +5,18 @@ import { aClient, begun } from '../support/begun.ts';
 import { anAccount, call, signUp, verify } from '../support/client.ts';
 import { aFactor, firstStep, logInWithFactor, secondStep } from '../support/factors.ts';
 import { confirmApp, FACTOR_PASSWORD, setUpApp } from '../support/own-factors.ts';
+import {
+  aBrowser,
+  addPasskey,
+  asserted,
+  confirmPasskey,
+  created,
+  enrolmentOptions,
+  loginOptions,
+  logInWithPasskey,
+  PASSKEYS,
+  sendPasskey,
+} from '../support/passkeys.ts';
 import { refused } from '../support/problem.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
 import { sql } from '../support/sql.ts';
@@ -20,7 +32,9 @@ interface Scene {
   token: string;
   /** A code of the app that it has set up. */
   code: string;
-  /** Of an account that has a factor already. */
+  /** What a browser has answered: to the enrolment of an account without a factor, else to a login. */
+  passkey: object;
+  /** Of an account that has a factor already. A passkey has no code. */
   factor: { id: number; code: string; loginToken: string } | null;
 }
 
@@ -33,10 +47,12 @@ const removal: Act = ({ target, token, factor }) =>
 const ACTS = {
   confirm,
   'the same confirmation': confirm,
+  'confirm a passkey': ({ target, token, passkey }) => confirmPasskey(target, token, passkey),
   'another set-up': ({ target, token }) =>
     call(target, 'POST /api/user/factors/totp', { token, payload: FACTOR_PASSWORD }),
   'a login': ({ target, username }) =>
     call(target, 'POST /api/auth', { payload: { username, password: 'difference engine' } }),
+  'a login with it': ({ target, passkey }) => sendPasskey(target, passkey),
   'second step': ({ target, factor }) =>
     secondStep(target, { login_token: factor?.loginToken ?? '', code: factor?.code ?? '' }),
   removal,
@@ -45,10 +61,14 @@ const ACTS = {
 } satisfies Record<string, Act>;
 
 const [GRANTED, NO_CODE, TOO_OLD] = ['200', '401 invalid_second_factor', '403 login_too_old'];
+const [TWO_STEPS, NO_PASSKEY] = ['401 second_factor_required', '401 invalid_passkey'];
+
+/** What the account has when the two begin. */
+type Account = 'new' | 'enrolled' | 'a passkey begun' | 'a passkey';
 
 /** Of each pair: what both answer if the one is first, if the other is, and how many factors are left then. */
 const PAIRS: [
-  account: 'new' | 'enrolled',
+  account: Account,
   one: keyof typeof ACTS,
   other: keyof typeof ACTS,
   first: [string, string, number],
@@ -57,10 +77,12 @@ const PAIRS: [
   ['new', 'confirm', 'the same confirmation', [GRANTED, TOO_OLD, 1], [TOO_OLD, GRANTED, 1]],
   ['new', 'confirm', 'another set-up', [GRANTED, TOO_OLD, 1], [NO_CODE, GRANTED, 0]],
   // A session that the password alone has opened is an old one, or there is none.
-  ['new', 'confirm', 'a login', [GRANTED, '401 second_factor_required', 1], [GRANTED, GRANTED, 1]],
+  ['new', 'confirm', 'a login', [GRANTED, TWO_STEPS, 1], [GRANTED, GRANTED, 1]],
+  ['a passkey begun', 'confirm a passkey', 'a login', [GRANTED, TWO_STEPS, 1], [GRANTED, GRANTED, 1]],
   ['new', 'confirm', 'a removal by a service', [GRANTED, GRANTED, 0], ['401 invalid_token', GRANTED, 0]],
   ['enrolled', 'second step', 'removal', [GRANTED, GRANTED, 0], [NO_CODE, GRANTED, 0]],
   ['enrolled', 'second step', 'a removal by a service', [GRANTED, GRANTED, 0], [NO_CODE, GRANTED, 0]],
+  ['a passkey', 'a login with it', 'removal', [GRANTED, GRANTED, 0], [NO_PASSKEY, GRANTED, 0]],
   // The confirmed app replaces the one whose code the login has.
   ['enrolled', 'second step', 'confirm', [GRANTED, GRANTED, 1], [NO_CODE, GRANTED, 1]],
   ['enrolled', 'removal', 'confirm', [GRANTED, NO_CODE, 0], ['404 factor_unknown', GRANTED, 1]],
@@ -75,23 +97,32 @@ const PAIRS: [
 
 test('second factors', { skip: redisMissing }, async (t) => {
   const { url, prefix } = testRedis(t);
-  const target = await twoReplicas(t, { REDIS_URL: url, REDIS_PREFIX: prefix });
+  const target = await twoReplicas(t, { REDIS_URL: url, REDIS_PREFIX: prefix, ...PASSKEYS });
   const byService = await aManager(target.databaseUrl, target);
   const locks = await aClient(t, target.databaseUrl);
   const watch = await aClient(t, target.databaseUrl);
 
-  async function aScene(isEnrolled: boolean): Promise<Scene> {
+  async function aScene(has: Account): Promise<Scene> {
     const account = anAccount();
+    const { username } = account;
     const pair = await signUp(target, account);
-    const common = { target, byService, userId: pair.user.id, username: account.username };
-    if (!isEnrolled) {
-      const token = pair.access_token;
-      return { ...common, token, code: (await setUpApp(target, token)).code(), factor: null };
+    const common = { target, byService, userId: pair.user.id, username, code: '', passkey: {}, factor: null };
+    const { access_token: opened } = pair;
+    if (has === 'new') return { ...common, token: opened, code: (await setUpApp(target, opened)).code() };
+    if (has === 'a passkey begun') {
+      const passkey = created(aBrowser(), await enrolmentOptions(target, opened));
+      return { ...common, token: opened, passkey };
+    }
+    if (has === 'a passkey') {
+      const { id, browser } = await addPasskey(target, opened);
+      const { access_token: token } = await logInWithPasskey(target, browser);
+      const passkey = asserted(browser, await loginOptions(target));
+      return { ...common, token, passkey, factor: { id, code: '', loginToken: '' } };
     }
     const factor = await aFactor(target, pair);
-    const { access_token: token } = await logInWithFactor(target, account.username, factor);
+    const { access_token: token } = await logInWithFactor(target, username, factor);
     const app = await setUpApp(target, token);
-    const loginToken = await firstStep(target, account.username);
+    const loginToken = await firstStep(target, username);
     return {
       ...common,
       token,
@@ -103,7 +134,7 @@ test('second factors', { skip: redisMissing }, async (t) => {
   for (const [account, one, other, first, later] of PAIRS) {
     for (const isOneFirst of [true, false]) {
       await t.test(isOneFirst ? `${one}, then ${other}` : `${other}, then ${one}`, async (t) => {
-        const scene = await aScene(account === 'enrolled');
+        const scene = await aScene(account);
         const { userId } = scene;
         const [ofOne, ofOther] = [begun(() => ACTS[one](scene)), begun(() => ACTS[other](scene))];
         const [begins, follows] = isOneFirst ? [ofOne, ofOther] : [ofOther, ofOne];
@@ -138,7 +169,7 @@ test('second factors', { skip: redisMissing }, async (t) => {
   }
 
   await t.test('a purge of set-ups, then confirm', async (t) => {
-    const scene = await aScene(false);
+    const scene = await aScene('new');
     const confirmed = begun(() => confirm(scene));
     await locks.query('BEGIN');
     await locks.query(`DELETE FROM factors WHERE user_id = ${scene.userId}`);

@@ -5,6 +5,7 @@ import { aFactor } from '../../support/factors.ts';
 import { LIMITS } from '../../support/guessing.ts';
 import { MAIL_KINDS, type MailKind } from '../../../src/domain/mail-kinds.ts';
 import { confirmApp, FACTOR_PASSWORD, setUpApp } from '../../support/own-factors.ts';
+import { aBrowser, confirmPasskey, created, enrolmentOptions, PASSKEYS } from '../../support/passkeys.ts';
 import { aMailer, changeEmail, letPass, verifyEmail, wantReset } from '../../support/mails.ts';
 import { refused } from '../../support/problem.ts';
 import { aMailedReset, aReset, redeem } from '../../support/resets.ts';
@@ -14,7 +15,7 @@ import { onAStore } from '../../support/stores.ts';
 const PASSWORD = 'difference engine';
 
 onAStore('an address and its proof', async (t, env) => {
-  const target = await buildTestApp(t, { env: { ...env, EMAIL_VERIFICATION: 'true' } });
+  const target = await buildTestApp(t, { env: { ...env, ...PASSKEYS, EMAIL_VERIFICATION: 'true' } });
   const { databaseUrl } = target;
   const mailer = await aMailer(target);
   const back = await aManager(databaseUrl, target, [
@@ -272,22 +273,40 @@ onAStore('an address and its proof', async (t, env) => {
     },
   );
 
-  await t.test('a factor takes a verified address, to be set up and to be confirmed', async (t) => {
-    const { access_token: token, user } = await signUp(target);
-    const setUp = () => call(target, 'POST /api/user/factors/totp', { token, payload: FACTOR_PASSWORD });
-    refused(t, await setUp(), 403, 'email_not_verified');
-    const { email } = (await addressOf(token)) as { email: string };
-    await back(`PATCH /api/users/${user.id}`, { email, email_verified: true });
-    const app = await setUpApp(target, token);
-    await back(`PATCH /api/users/${user.id}`, { email_verified: false });
-    refused(t, await confirmApp(target, token, app.code()), 403, 'email_not_verified');
-    await back(`PATCH /api/users/${user.id}`, { email, email_verified: true });
-    t.equal((await confirmApp(target, token, app.code())).statusCode, 200, 'the code is still good');
-    await back(`PATCH /api/users/${user.id}`, { email_verified: false });
-    const login = { username: user.username, password: PASSWORD };
-    refused(t, await call(target, 'POST /api/auth', { payload: login }), 401, 'second_factor_required');
-    await delivered();
-  });
+  for (const [kind, line, begin] of [
+    [
+      'an app',
+      'POST /api/user/factors/totp',
+      async (token: string) => {
+        const app = await setUpApp(target, token);
+        return () => confirmApp(target, token, app.code());
+      },
+    ],
+    [
+      'a passkey',
+      'POST /api/user/factors/passkey',
+      async (token: string) => {
+        const passkey = created(aBrowser(), await enrolmentOptions(target, token));
+        return () => confirmPasskey(target, token, passkey);
+      },
+    ],
+  ] as const)
+    await t.test(`${kind} takes a verified address, to be set up and to be confirmed`, async (t) => {
+      const { access_token: token, user } = await signUp(target);
+      const setUp = await call(target, line, { token, payload: FACTOR_PASSWORD });
+      refused(t, setUp, 403, 'email_not_verified');
+      const { email } = (await addressOf(token)) as { email: string };
+      await back(`PATCH /api/users/${user.id}`, { email, email_verified: true });
+      const confirm = await begin(token);
+      await back(`PATCH /api/users/${user.id}`, { email_verified: false });
+      refused(t, await confirm(), 403, 'email_not_verified');
+      await back(`PATCH /api/users/${user.id}`, { email, email_verified: true });
+      t.equal((await confirm()).statusCode, 200, 'what was begun is still good');
+      await back(`PATCH /api/users/${user.id}`, { email_verified: false });
+      const login = { username: user.username, password: PASSWORD };
+      refused(t, await call(target, 'POST /api/auth', { payload: login }), 401, 'second_factor_required');
+      await delivered();
+    });
 
   await t.test('a service proves an address itself, and changes it', async (t) => {
     const { access_token: token, user } = await signUp(target);

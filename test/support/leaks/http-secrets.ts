@@ -16,6 +16,9 @@ const BY_NAME: [name: RegExp, kind: Kind][] = [
   [/token$/i, 'token'],
   [/^(totp_)?secret$|^otpauth_uri$|^recovery_code$/i, 'second factor'],
   [/secret$/i, 'client secret'],
+  // An answer that was not used yet logs its user in for 5 minutes. The ids tell people apart, across services too.
+  [/^(signature|clientDataJSON|authenticatorData|attestationObject)$/, 'passkey'],
+  [/^(challenge|rawId|userHandle)$/, 'passkey'],
 ];
 
 /** The secrets in the bytes of a connection, in either direction. The text may begin and end anywhere. */

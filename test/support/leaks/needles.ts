@@ -8,6 +8,7 @@ export type Kind =
   | 'database password'
   | 'private key'
   | 'second factor'
+  | 'passkey'
   | 'factor key';
 
 export interface Finding {
