@@ -1,7 +1,8 @@
 import type { Test } from 'tap';
 import { SYSTEM_CLOCK } from '../../packages/verifier/src/clock.ts';
 import { makeVerifier } from '../../packages/verifier/src/create-verifier.ts';
-import { aPasskey, type CreationOptions, type RequestOptions } from '../support/authenticator.ts';
+import type { LoginOptions } from '../../src/domain/passkeys/log-in-with-passkey.ts';
+import type { EnrolmentOptions } from '../../src/domain/passkeys/own-passkeys.ts';
 import { anAccount, bearer, claimsOf, type Pair } from '../support/client.ts';
 import { anApp } from '../support/factors.ts';
 import {
@@ -13,6 +14,7 @@ import {
   verifyOver,
 } from '../support/over-http.ts';
 import type { Mail } from '../support/mails.ts';
+import { aBrowser, asserted, created, type Browser } from '../support/passkeys.ts';
 import { aRegisteredService, basic } from '../support/registered-service.ts';
 import { sql } from '../support/sql.ts';
 import { eventually, until } from '../support/until.ts';
@@ -83,11 +85,7 @@ export async function besidePrevious(t: Test, { previous, next, databaseUrl, pur
 export async function factorsBesidePrevious(t: Test, { previous, next, databaseUrl }: Versions) {
   const account = anAccount();
   const { access_token: first, user } = await signUpOver(next, account);
-  const answer = async <T>(asked: Promise<Response>, status = 200) => {
-    const response = await asked;
-    t.equal(response.status, status, response.url);
-    return (await response.json()) as T;
-  };
+  const answer = <T>(asked: Promise<Response>, status?: number) => answerOf<T>(t, asked, status);
   const { username, password } = account;
   const proof = { current_password: password };
   const setUp = ask(next, 'POST /api/user/factors/totp', bearer(first), proof);
@@ -128,62 +126,109 @@ export async function factorsBesidePrevious(t: Test, { previous, next, databaseU
   t.strictSame(await held(), [{ since: false, factors: 0, codes: 0 }], 'a deletion erases them');
 }
 
-/** What turns passkeys on, here and not in a release that has none. */
-export const RELYING_PARTY = {
-  WEBAUTHN_RP_ID: 'example.com',
-  WEBAUTHN_ORIGINS: 'https://example.com',
-};
-
-/** What the previous release makes of passkeys, whether it has codes or no second factors at all. */
-export async function passkeysBesidePrevious(t: Test, { previous, next, databaseUrl }: Versions) {
+/** An account with a passkey of this release, which has logged in with it. */
+async function aPasskeyOwner(t: Test, next: string) {
   const account = anAccount();
-  const { access_token: first, user } = await signUpOver(next, account);
-  const answer = async <T>(asked: Promise<Response>, status = 200) => {
-    const response = await asked;
-    t.equal(response.status, status, response.url);
-    return (await response.json()) as T;
-  };
-  const { username, password } = account;
-  const passkey = aPasskey();
-  const proof = { current_password: password };
-  const setUp = ask(next, 'POST /api/user/factors/passkey', bearer(first), proof);
-  const enrolment = { name: 'Phone', passkey: passkey.enrol(await answer<CreationOptions>(setUp)) };
-  const confirmation = ask(next, 'POST /api/user/factors/passkey/confirm', bearer(first), enrolment);
-  const { recovery_codes: codes } = await answer<{ recovery_codes: string[] }>(confirmation);
-  const logIn = async () => {
-    const options = await answer<RequestOptions>(ask(next, 'POST /api/auth/passkey', {}));
-    return answer<Pair>(ask(next, 'POST /api/auth/second-factor', {}, { passkey: passkey.logIn(options) }));
-  };
-  const withPasskey = await logIn();
-  const isPhr = async ({ access_token: token }: Pair) =>
-    (await ask(next, 'GET /api/auth/verify?demand_acr=phr', bearer(token))).status === 200;
-  t.ok(await isPhr(withPasskey));
+  const { access_token: token, user } = await signUpOver(next, account);
+  const browser = aBrowser();
+  const proof = { current_password: account.password };
+  const begin = ask(next, 'POST /api/user/factors/passkey', bearer(token), proof);
+  const options = await answerOf<EnrolmentOptions>(t, begin);
+  const body = { name: 'Phone', passkey: created(browser, options) };
+  const confirm = ask(next, 'POST /api/user/factors/passkey/confirm', bearer(token), body);
+  const { id, recovery_codes: codes } = await answerOf<{ id: number; recovery_codes: string[] }>(t, confirm);
+  const pair = await answerOf<Pair>(t, sendPasskeyOver(next, await assertedOver(next, browser)));
+  t.match(claimsOf(pair.access_token), { acr: 'phr' });
+  return { ...account, user, proof, browser, id, codes, pair };
+}
 
-  t.equal(await verifyOver(previous, withPasskey.access_token), 200);
-  const refreshed = await answer<Pair>(refreshOver(previous, withPasskey.refresh_token));
-  const again = await answer<Pair>(refreshOver(next, refreshed.refresh_token));
-  t.equal(await verifyOver(next, again.access_token), 200, 'nobody is signed out');
-  t.notOk(await isPhr(again), 'the previous release drops the passkey, for good');
-  const list = await ask(previous, 'GET /api/user/factors', bearer(again.access_token));
-  const hasCodes = list.status === 200;
-  t.equal(claimsOf(again.access_token).acr, hasCodes ? 'mfa' : undefined);
-  if (hasCodes) {
-    t.match(await list.json(), { factors: [{ type: 'passkey', name: 'Phone' }], recovery_codes_left: 10 });
-    const step = await answer<{ login_token: string; methods: string[] }>(
-      logInOver(previous, username, password),
-      401,
-    );
-    t.strictSame(step.methods, ['recovery_code'], 'it stays a factor');
-    const second = { login_token: step.login_token, recovery_code: codes[0] };
-    await answer<Pair>(ask(previous, 'POST /api/auth/second-factor', {}, second));
-  } else t.notOk(await isPhr(await answer<Pair>(logInOver(previous, username, password))));
-  await logIn();
+async function assertedOver(url: string, browser: Browser) {
+  const response = await ask(url, 'POST /api/auth/passkey', {}, {});
+  return asserted(browser, (await response.json()) as LoginOptions);
+}
 
-  const writer = basic(await aRegisteredService(databaseUrl, 'keyring', ['users.write']));
-  await answer(ask(previous, `DELETE /api/users/${user.id}`, writer));
-  const held = `SELECT passkey_handle AS handle, (SELECT count(*)::int FROM passkeys) AS passkeys
-    FROM users WHERE id = $1`;
-  t.strictSame(await sql(databaseUrl, held, [user.id]), [{ handle: null, passkeys: 0 }], 'erased');
+const sendPasskeyOver = (url: string, passkey: object) =>
+  ask(url, 'POST /api/auth/second-factor', {}, { passkey });
+
+async function demandedOver(url: string, acr: string, { access_token: token }: Pair): Promise<number> {
+  return (await ask(url, `GET /api/auth/verify?demand_acr=${acr}`, bearer(token))).status;
+}
+
+/** What the account's owner has left. */
+function passkeysHeld(databaseUrl: string, userId: number) {
+  return sql(
+    databaseUrl,
+    `SELECT factor_since IS NOT NULL AS since, passkey_handle IS NOT NULL AS handle,
+       (SELECT count(*)::int FROM passkeys JOIN factors ON id = factor_id WHERE user_id = users.id) AS passkeys,
+       (SELECT count(*)::int FROM recovery_codes WHERE user_id = users.id) AS codes FROM users WHERE id = $1`,
+    [userId],
+  );
+}
+
+const NOTHING = { since: false, handle: false, passkeys: 0, codes: 0 };
+
+/** What the previous release makes of accounts with a passkey, which it ignores as every factor. */
+export async function passkeysBesidePrevious(t: Test, { previous, next, databaseUrl }: Versions) {
+  const { username, password, user, browser, pair } = await aPasskeyOwner(t, next);
+  t.equal((await ask(previous, 'POST /api/auth/passkey', {}, {})).status, 405);
+  t.equal((await sendPasskeyOver(previous, await assertedOver(next, browser))).status, 405);
+  const without = await answerOf<Pair>(t, logInOver(previous, username, password));
+  t.equal(await demandedOver(next, 'mfa', without), 401);
+  const refreshed = await answerOf<Pair>(t, refreshOver(previous, pair.refresh_token));
+  t.equal(await verifyOver(next, refreshed.access_token), 200, 'nobody is signed out');
+  t.equal(await demandedOver(next, 'mfa', refreshed), 401, 'the previous release drops the proof');
+  const again = sendPasskeyOver(next, await assertedOver(next, browser));
+  t.equal(await demandedOver(next, 'phr', await answerOf<Pair>(t, again)), 200);
+  t.strictSame(await passkeysHeld(databaseUrl, user.id), [
+    { since: true, handle: true, passkeys: 1, codes: 10 },
+  ]);
+  const writer = basic(await aRegisteredService(databaseUrl, 'erasure', ['users.write']));
+  await answerOf(t, ask(previous, `DELETE /api/users/${user.id}`, writer));
+  t.strictSame(await passkeysHeld(databaseUrl, user.id), [NOTHING], 'a deletion erases them');
+}
+
+/** What a release that has codes only makes of passkeys: factors whose proof it cannot take, and sessions with `mfa`. */
+export async function passkeysBesideCodes(
+  t: Test,
+  { codes: release, next, databaseUrl }: Pick<Versions, 'next' | 'databaseUrl'> & { codes: string },
+) {
+  const { username, password, user, proof, browser, id, codes, pair } = await aPasskeyOwner(t, next);
+  t.equal((await ask(release, 'POST /api/auth/passkey', {}, {})).status, 405);
+  t.equal((await sendPasskeyOver(release, await assertedOver(next, browser))).status, 400);
+
+  // Its sessions go on, with the proof that this release knows.
+  t.equal(await demandedOver(release, 'mfa', pair), 200, 'it reads `phr` as `mfa`');
+  const refreshed = await answerOf<Pair>(t, refreshOver(release, pair.refresh_token));
+  const reissued = { acr: 'mfa', amr: ['pwd', 'otp', 'mfa'] };
+  t.match(claimsOf(refreshed.access_token), reissued);
+  t.equal(await demandedOver(next, 'mfa', refreshed), 200);
+  t.equal(await demandedOver(next, 'phr', refreshed), 401);
+  const back = await answerOf<Pair>(t, refreshOver(next, refreshed.refresh_token));
+  t.match(claimsOf(back.access_token), reissued, 'and stay so');
+
+  // The password alone opens nothing, and recovery codes do.
+  const asked = logInOver(release, username, password);
+  const step = await answerOf<{ login_token: string; methods: string[] }>(t, asked, 401);
+  t.strictSame(step.methods, ['recovery_code']);
+  const second = { login_token: step.login_token, recovery_code: codes[0] };
+  const opened = await answerOf<Pair>(t, ask(release, 'POST /api/auth/second-factor', {}, second));
+  t.equal(await demandedOver(next, 'mfa', opened), 200);
+  const owner = bearer(opened.access_token);
+  const list = await answerOf<{ factors: object[] }>(t, ask(release, 'GET /api/user/factors', owner));
+  t.match(list.factors, [{ id, type: 'passkey', name: 'Phone' }]);
+
+  // The passkey is good all the while, and until that release removes it.
+  await answerOf(t, sendPasskeyOver(next, await assertedOver(next, browser)));
+  await answerOf(t, ask(release, `POST /api/user/factors/${id}/removal`, owner, proof));
+  const unknown = sendPasskeyOver(next, await assertedOver(next, browser));
+  t.match(await answerOf(t, unknown, 401), { code: 'passkey_unknown' });
+  t.strictSame(await passkeysHeld(databaseUrl, user.id), [{ ...NOTHING, handle: true }]);
+  await answerOf(t, logInOver(release, username, password));
+
+  const other = await aPasskeyOwner(t, next);
+  const writer = basic(await aRegisteredService(databaseUrl, 'erasure', ['users.write']));
+  await answerOf(t, ask(release, `DELETE /api/users/${other.user.id}`, writer));
+  t.strictSame(await passkeysHeld(databaseUrl, other.user.id), [NOTHING], 'a deletion erases them');
 }
 
 /** Whether the claim `email_verified` follows the record while the previous release rewrites what Redis holds of a user. */
@@ -273,6 +318,12 @@ export async function usesBesidePrevious(t: Test, { previous, next, databaseUrl 
     tokens: { id: number; last_used_at: string | null }[];
   };
   t.type(list.tokens.find((each) => each.id === id)?.last_used_at, 'string', 'the previous release reads it');
+}
+
+async function answerOf<T>(t: Test, asked: Promise<Response>, status = 200): Promise<T> {
+  const response = await asked;
+  t.equal(response.status, status, response.url);
+  return (await response.json()) as T;
 }
 
 function ask(url: string, line: string, headers: Record<string, string>, body?: object) {

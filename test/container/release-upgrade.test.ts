@@ -4,10 +4,13 @@ import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { assertNoImpact } from '../fault/harness/assert-no-impact.ts';
 import { startFleet } from '../fault/harness/fleet.ts';
+import { isReady, startReplica } from '../fault/harness/replica.ts';
+import { PATIENCE } from '../fault/harness/steady-load.ts';
 import { buildImage, containers, CONTAINER_TOOLS, launchIn } from '../support/container.ts';
 import { ROOT } from '../support/documents.ts';
 import { testFolder } from '../support/folder.ts';
 import { keyFolder } from '../support/image.ts';
+import { PASSKEYS } from '../support/passkeys.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { redisMissing } from '../support/redis.ts';
 import { startRedis } from '../support/redis-server.ts';
@@ -16,8 +19,8 @@ import { toolsMissing } from '../support/tools.ts';
 import {
   besidePrevious,
   factorsBesidePrevious,
+  passkeysBesideCodes,
   passkeysBesidePrevious,
-  RELYING_PARTY,
   usesBesidePrevious,
   verifiedBesidePrevious,
 } from './beside-previous.ts';
@@ -25,13 +28,39 @@ import {
 /** What runs when this version is rolled out: the commit of the release before it. Here 0.1.0, which was not published. */
 const PREVIOUS = 'aa0991a2';
 const PREVIOUS_IMAGE = 'localhost/latchkey:previous';
+/** A commit that has codes and no passkeys: no release has been published in between. */
+const CODES = '4a97580b';
+const CODES_IMAGE = 'localhost/latchkey:codes';
 const IMAGE = 'localhost/latchkey:test';
 
 const skip = toolsMissing(...CONTAINER_TOOLS, 'nginx') || redisMissing;
 
+/** Of both tests. */
+const built = new Map<string, Promise<void>>();
+function build(folder: () => string, name: string): Promise<void> {
+  const building = built.get(name) ?? buildImage(folder(), name);
+  built.set(name, building);
+  return building;
+}
+
+function settingsOf(databaseUrl: string, redisUrl: string) {
+  return {
+    // The image takes no weaker one. The default timeout: a migration that holds a lock for longer fails requests.
+    SCRYPT_LOG_N: '17',
+    DATABASE_TIMEOUT: '5000',
+    DATABASE_URL: databaseUrl,
+    REDIS_URL: redisUrl,
+    ISSUER: 'https://auth.example.com',
+    SIGNING_KEYS_DIR: '/keys/signing',
+    REFRESH_TOKEN_SECRET_FILE: '/keys/refresh-token-secret',
+    FACTOR_KEYS: Buffer.alloc(32, 1).toString('base64url'),
+    ...PASSKEYS,
+  };
+}
+
 test('this version replaces the previous one under load, and goes back', { skip }, async (t) => {
-  await buildImage(ROOT, IMAGE);
-  await buildImage(previousSources(t), PREVIOUS_IMAGE);
+  await build(() => ROOT, IMAGE);
+  await build(() => sourcesOf(t, PREVIOUS), PREVIOUS_IMAGE);
   const { url: DATABASE_URL } = await testDatabase(t, { migrated: false });
   const redis = await startRedis(t);
   const command = async (image: string, name: string) => {
@@ -50,18 +79,7 @@ test('this version replaces the previous one under load, and goes back', { skip 
   await fill(DATABASE_URL);
 
   const conf = keyFolder(t);
-  const settings = {
-    // The image takes no weaker one. The default timeout: a migration that holds a lock for longer fails requests.
-    SCRYPT_LOG_N: '17',
-    DATABASE_TIMEOUT: '5000',
-    DATABASE_URL,
-    REDIS_URL: redis.url,
-    ISSUER: 'https://auth.example.com',
-    SIGNING_KEYS_DIR: '/keys/signing',
-    REFRESH_TOKEN_SECRET_FILE: '/keys/refresh-token-secret',
-    FACTOR_KEYS: Buffer.alloc(32, 1).toString('base64url'),
-    ...RELYING_PARTY,
-  };
+  const settings = settingsOf(DATABASE_URL, redis.url);
   const [previous, next] = [PREVIOUS_IMAGE, IMAGE].map((each) =>
     launchIn(t, each, ['--volume', `${conf}:/keys:ro`]),
   );
@@ -97,14 +115,29 @@ test('this version replaces the previous one under load, and goes back', { skip 
   await assertNoImpact(t, what, fleet);
 });
 
-function previousSources(t: Test): string {
-  const folder = join(testFolder(t), 'previous');
+test('a release that has codes only keeps passkeys as factors, and signs nobody out', { skip }, async (t) => {
+  await build(() => ROOT, IMAGE);
+  await build(() => sourcesOf(t, CODES), CODES_IMAGE);
+  const { url: databaseUrl } = await testDatabase(t);
+  const settings = settingsOf(databaseUrl, (await startRedis(t)).url);
+  const conf = keyFolder(t);
+  const start = async (name: string) => {
+    const replica = await startReplica(t, settings, launchIn(t, name, ['--volume', `${conf}:/keys:ro`]));
+    await isReady(replica, PATIENCE);
+    return replica.url;
+  };
+  const [next, codes] = [await start(IMAGE), await start(CODES_IMAGE)];
+  await passkeysBesideCodes(t, { codes, next, databaseUrl });
+});
+
+function sourcesOf(t: Test, commit: string): string {
+  const folder = join(testFolder(t), commit);
   for (const words of [
     ['clone', '--quiet', ROOT, folder],
-    ['-C', folder, 'checkout', '--quiet', PREVIOUS],
+    ['-C', folder, 'checkout', '--quiet', commit],
   ]) {
     const { status, stderr } = spawnSync('git', words, { encoding: 'utf8' });
-    if (status !== 0) throw new Error(`${stderr}Does the history reach back to ${PREVIOUS}?`);
+    if (status !== 0) throw new Error(`${stderr}Does the history reach back to ${commit}?`);
   }
   return folder;
 }
