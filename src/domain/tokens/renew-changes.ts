@@ -65,11 +65,11 @@ export function makeRenewChanges({ users, tokenStates, feed, leases, clock }: Re
   return {
     /**
      * Sets the users again that changed in the last `ms` milliseconds, or whose change is pending. The feed
-     * does not need them: if it may have lost events, it begins a new epoch.
+     * needs only the pending ones: if it may have lost others, it begins a new epoch.
      */
     async renew(ms: number): Promise<void> {
       await eachPage(ms, (changes) => tokenStates.putUsers(changes.map(({ user }) => user)));
-      await finishPending(() => Promise.resolve());
+      await finishPending(publish);
     },
 
     /**
