@@ -101,7 +101,9 @@ export function makeRenewals(ports: RenewalPorts) {
     }
     const { server } = held;
     let watch: Watch | null = held.watch;
-    const renewal = renewalOf(isLast ? { ...watch, tenure: null } : watch, server, clock.monotonic());
+    // Changed users wait for a full one too, if the master was not to be seen for a moment.
+    const isFullDue = isLast || !fulls.has(master);
+    const renewal = renewalOf(isFullDue ? { ...watch, tenure: null } : watch, server, clock.monotonic());
     if (renewal.isFull) fulls.set(master, renewal);
     /** When the first page had been read. */
     let readAt = Infinity;

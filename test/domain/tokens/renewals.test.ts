@@ -119,6 +119,7 @@ function aWorld() {
       },
       ended: () => renewals.ended(),
       release: () => renewals.release(),
+      held: () => [...renewals.held().keys()],
       /** A tick, and what comes of it. @returns the failure that it reports. */
       async run(): Promise<unknown> {
         let failure: unknown = null;
@@ -461,4 +462,23 @@ test('a master that hangs delays no other one, and a failure is told until it wo
   a.masters.other = other;
   await a.run();
   t.match(a.asked(), [{ ago: 340_751 }], 'it remembers when it last renewed there');
+});
+
+test('a master that is not to be seen for a moment is renewed in full, so that its users are', async (t) => {
+  const { replica, pass } = aWorld();
+  const [server, other] = [new Server(), new Server()];
+  const a = replica('a', { m: server, n: other });
+  await pass(1000, a);
+  const full = server.lease?.full ?? NaN;
+  a.meanwhile(() => {
+    a.meanwhile(() => undefined);
+    Reflect.deleteProperty(a.masters, 'm');
+    a.tick();
+    a.masters.m = server;
+  });
+  await pass(250, a);
+  t.strictSame(a.held(), ['n']);
+  await pass(250, a);
+  t.strictSame(a.held(), ['n', 'm']);
+  t.ok((server.lease?.full ?? NaN) > full);
 });
