@@ -42,7 +42,7 @@ export interface Renewal {
 }
 
 /** A renewal of the last minute or more. */
-export type FullRenewal = Pick<Renewal, 'since'>;
+export type FullRenewal = Pick<Renewal, 'since' | 'server'>;
 
 /** Milliseconds between two renewals. */
 export const INTERVAL = 250;
@@ -106,9 +106,10 @@ export function renewed(watch: Watch, { isFull, since, startedAt, server }: Rene
   const delay = readAt - startedAt;
   // A short one that read late may have left a gap, so the next is full: that reaches back further.
   if (!isFull && delay > LATE) return { ...watch, tenure: null };
+  const isContinued = watch.tenure?.server === server;
   return {
     ...watch,
     fullAt: isFull ? startedAt : watch.fullAt,
-    tenure: { since: watch.tenure?.since ?? since + delay, until: startedAt, server },
+    tenure: { since: isContinued ? watch.tenure.since : since + delay, until: startedAt, server },
   };
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { RevocationFeed } from '../feed/ports.ts';
-import { LATE, OVERLAP, type FullRenewal } from './lease.ts';
+import { LATE, OVERLAP, RECENT, type FullRenewal } from './lease.ts';
 import type { ChangedUser, ChangedUsers, ChangePage, RenewalLeases } from './ports.ts';
 import type { TokenStateStore } from './token-state-store.ts';
 
@@ -21,8 +21,8 @@ interface Progress {
   /** Everything has been renewed between these two. */
   readonly since: number;
   readonly until: number;
-  /** The full renewal of tombstones that the last full one of users followed. */
-  readonly followed: FullRenewal;
+  /** The full renewal of tombstones that the last full one of users followed; null if a full one is due. */
+  readonly followed: FullRenewal | null;
 }
 
 /** Users read and set per batch. */
@@ -88,9 +88,14 @@ export function makeRenewChanges({ users, tokenStates, feed, leases, clock }: Re
       if (held.size === 0) return;
       const startedAt = clock.monotonic();
       const plans = [...held].map(([master, full]) => {
-        const before = progress.get(master);
-        const isFull = before?.followed !== full;
-        return { master, full, before, isFull, since: isFull ? full.since : before.until - OVERLAP };
+        const first = { since: full.since, until: full.since + RECENT, followed: null };
+        const before: Progress = progress.get(master) ?? first;
+        progress.set(master, before);
+        const isFull = before.followed !== full;
+        // Those of tombstones reach back to the last of tombstones only. If users failed or took long since
+        // then, they have more to make up for.
+        const since = isFull ? Math.min(full.since, before.until - RECENT) : before.until - OVERLAP;
+        return { master, full, before, isFull, since };
       });
       const isHere = ({ user }: ChangedUser) => plans.some(({ master }) => leases.isThere(master, user.id));
       const hasFeed = plans.some(({ master }) => leases.hasFeed(master));
@@ -103,18 +108,26 @@ export function makeRenewChanges({ users, tokenStates, feed, leases, clock }: Re
       });
       const delay = readAt - startedAt;
       for (const { master, full, before, isFull, since } of plans) {
+        const isContinued = before.followed?.server === full.server;
         // A short one that read late may have left a gap, so the next is full, which reaches back further.
-        if (!isFull && delay > LATE) progress.delete(master);
+        if (!isFull && delay > LATE) progress.set(master, { ...before, followed: null });
         else
-          progress.set(master, { since: before?.since ?? since + delay, until: startedAt, followed: full });
+          progress.set(master, {
+            since: isContinued ? before.since : since + delay,
+            until: startedAt,
+            followed: full,
+          });
       }
     },
 
     /**
-     * Since when and until when all changes were renewed on a master, by the monotonic clock; null if
-     * unknown.
+     * Since when and until when all changes were renewed on this server of a master, by the monotonic clock;
+     * null if unknown.
      */
-    renewedOn: (master: string): Pick<Progress, 'since' | 'until'> | null => progress.get(master) ?? null,
+    renewedOn(master: string, server: string): Pick<Progress, 'since' | 'until'> | null {
+      const known = progress.get(master);
+      return known?.followed?.server === server ? known : null;
+    },
   };
 }
 

@@ -119,7 +119,7 @@ export function makeRenewals(ports: RenewalPorts) {
     const after = renewed(watch, renewal, readAt);
     if (!leases.hasFeed(master)) untold.delete(master);
     else if (renewal.isFull) untold.add(master);
-    const users = changes.renewedOn(master);
+    const users = changes.renewedOn(master, server);
     // Changed users may come later than the tombstones. The feed then hears of both with a short renewal.
     if (untold.has(master) && after.tenure && users) {
       const now = clock.monotonic();

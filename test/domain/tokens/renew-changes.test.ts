@@ -54,7 +54,7 @@ function aRecord(changed: readonly ChangedUser[], late: readonly ChangedUser[] =
 }
 
 /** The lease of one master, with a full renewal of tombstones that reaches so far back. */
-const held = (since: number, master = 'm') => new Map([[master, { since }]]);
+const held = (since: number, master = 'm', server = 'one') => new Map([[master, { since, server }]]);
 
 test('what a holder renews is published after it has been set, and what is pending by whoever sets it', async (t) => {
   const { ports, steps } = aRecord([aChange(7, true), aChange(8)], [aChange(9, true)]);
@@ -93,10 +93,10 @@ test('without a lease nothing is renewed; a holder sets its own users, and publi
   t.strictSame(asked, []);
   await changes.renewHeld(held(0, 'n'));
   t.strictSame(steps.splice(0), ['set 8']);
-  t.same(changes.renewedOn('m'), null);
+  t.same(changes.renewedOn('m', 'one'), null);
   await changes.renewHeld(held(0, 'm'));
   t.strictSame(steps.splice(0), ['set 7', 'publish 7,8']);
-  t.same(changes.renewedOn('n'), null, 'the lease is gone');
+  t.same(changes.renewedOn('n', 'one'), null, 'the lease is gone');
 });
 
 test('a holder renews what is new, and in full whenever tombstones are; after an outage, all of it', async (t) => {
@@ -120,11 +120,11 @@ test('a holder renews what is new, and in full whenever tombstones are; after an
   const start = clock.monotonic();
   const first = held(start - 60_000);
   await changes.renewHeld(first);
-  t.match(changes.renewedOn('m'), { since: start - 60_000, until: start });
+  t.match(changes.renewedOn('m', 'one'), { since: start - 60_000, until: start });
   clock.pass(250);
   await changes.renewHeld(first);
   t.strictSame(backs(), [60_000, 1000]);
-  t.match(changes.renewedOn('m'), { since: start - 60_000, until: start + 250 });
+  t.match(changes.renewedOn('m', 'one'), { since: start - 60_000, until: start + 250 });
   isAway = true;
   for (let i = 0; i < 2; i++) {
     clock.pass(60_000);
@@ -137,8 +137,61 @@ test('a holder renews what is new, and in full whenever tombstones are; after an
   await changes.renewHeld(second);
   delay = 400;
   await changes.renewHeld(second);
-  t.strictSame(changes.renewedOn('m'), null, 'it read too late to know that nothing is missing');
+  t.strictSame(changes.renewedOn('m', 'one'), null, 'it read too late to know that nothing is missing');
   delay = 0;
   await changes.renewHeld(second);
   t.strictSame(backs(), [90_000, 750, 90_400]);
+});
+
+test('full renewals of tombstones do not shorten what users have to make up for', async (t) => {
+  const { ports, asked } = aRecord([aChange(7)]);
+  const { clock } = ports;
+  let isAway = true;
+  let duration = 0;
+  const putUsers = () => {
+    clock.pass(duration);
+    return isAway ? Promise.reject(new Error('away')) : Promise.resolve();
+  };
+  const changes = makeRenewChanges({ ...ports, tokenStates: { putUsers } });
+  const back = () =>
+    asked
+      .splice(0)
+      .flatMap((each) => (Array.isArray(each) ? each[0] : []))
+      .at(-1);
+  const full = () => held(clock.monotonic() - 60_000);
+  const failFor = async (minutes: number) => {
+    for (let i = 0; i < minutes; i++) {
+      await t.rejects(changes.renewHeld(full()), { message: 'away' });
+      clock.pass(60_000);
+    }
+  };
+  const start = clock.monotonic();
+  await failFor(3);
+  t.same(changes.renewedOn('m', 'one'), null);
+  isAway = false;
+  await changes.renewHeld(full());
+  t.equal(back(), 240_000, 'it has failed since the takeover');
+  t.match(changes.renewedOn('m', 'one'), { since: start - 60_000 });
+
+  isAway = true;
+  await failFor(3);
+  isAway = false;
+  duration = 200_000;
+  await changes.renewHeld(full());
+  t.equal(back(), 240_000, 'it had worked before');
+  duration = 0;
+  await changes.renewHeld(full());
+  t.equal(back(), 260_000, 'the one before took long');
+});
+
+test('what was renewed on another server of a master says nothing of this one', async (t) => {
+  const { ports } = aRecord([]);
+  const { clock } = ports;
+  const changes = makeRenewChanges(ports);
+  await changes.renewHeld(held(clock.monotonic() - 60_000));
+  clock.pass(100_000);
+  t.same(changes.renewedOn('m', 'two'), null);
+  await changes.renewHeld(held(clock.monotonic() - 60_000, 'm', 'two'));
+  t.same(changes.renewedOn('m', 'one'), null);
+  t.match(changes.renewedOn('m', 'two'), { since: clock.monotonic() - 160_000 });
 });

@@ -464,6 +464,19 @@ test('a master that hangs delays no other one, and a failure is told until it wo
   t.match(a.asked(), [{ ago: 340_751 }], 'it remembers when it last renewed there');
 });
 
+test('back on a server that it had left, the feed hears of what was renewed there only', async (t) => {
+  const { replica, reported, pass } = aWorld();
+  const server = new Server();
+  const a = replica('a', { m: server });
+  await pass(40_000, a);
+  a.masters.m = server.promoted();
+  await pass(100_000, a);
+  reported.length = 0;
+  a.masters.m = server;
+  await pass(250, a);
+  t.strictSame(reported, [[60_000, 0]]);
+});
+
 test('a master that is not to be seen for a moment is renewed in full, so that its users are', async (t) => {
   const { replica, pass } = aWorld();
   const [server, other] = [new Server(), new Server()];
