@@ -83,7 +83,10 @@ export const CHANGED_SINCE = timePage(
   item(`statement_timestamp() - $3::float8 * interval '1 millisecond'`),
 );
 
-/** A pending change may be of any age, so its whole status counts. */
+/**
+ * A pending change may be of any age, and an earlier one of the same user may not have been told: an hour is more
+ * than an outage lasts in which nobody finishes a change. Before that, the status was told.
+ */
 export const PENDING_CHANGES = prepare(`
-  SELECT ${IS_STANDBY.text}, json_agg(${item("'-infinity'")} ORDER BY id)::text AS items
-  FROM (SELECT id, ${COLUMNS} FROM users WHERE pending AND id > $1 ORDER BY id LIMIT $2) AS page`);
+  SELECT ${IS_STANDBY.text}, json_agg(${item(`changed_at - interval '1 hour'`)} ORDER BY id)::text AS items
+  FROM (SELECT id, changed_at, ${COLUMNS} FROM users WHERE pending AND id > $1 ORDER BY id LIMIT $2) AS page`);

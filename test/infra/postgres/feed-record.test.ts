@@ -179,6 +179,8 @@ test('a change whose commit came late is pending, with its status', async (t) =>
     url,
     `UPDATE users SET changed_at = changed_at - interval '5 minutes', disabled_at = disabled_at - interval '5 minutes'`,
   );
+  // Its event was sent long ago.
+  await sql(url, `UPDATE users SET enabled_at = now() - interval '1 day' WHERE id = ${other}`);
   t.strictSame((await changes.changedSince(60_000, 10)).changes, []);
   const pending = await changes.pendingChanges(10);
   t.strictSame(
