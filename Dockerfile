@@ -19,8 +19,8 @@ COPY packages packages
 COPY src src
 # The build context has no repository.
 ARG REVISION=unknown
-# The agent loads ES modules.
-RUN node scripts/build.mjs --service --packages && rm -r packages/*/dist/cjs \
+# The agent loads ES modules, and none for tests.
+RUN node scripts/build.mjs --service --packages && rm -r packages/*/dist/cjs packages/*/dist/testing \
   && find dist packages/*/dist \( -name '*.map' -o -name '*.d.ts' \) -delete
 
 # Without peers as well: they are Prisma's CLI and TypeScript, which only a build needs. Without what our own packages
