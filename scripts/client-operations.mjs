@@ -168,8 +168,12 @@ function wrapped(type) {
   return type.includes('|') ? `(${type})` : type;
 }
 
+const SPREAD = '...COMMON';
+
 /** Who may send what where, and what may be wrong with it. */
 function apiOf(document, operations) {
+  const [first, ...others] = operations.map(({ problems }) => problems.map(({ code }) => code));
+  const common = first.filter((code) => others.every((codes) => codes.includes(code)));
   const routes = operations.map(({ id, method, path, token, query, body, problems }) => [
     id,
     {
@@ -178,7 +182,7 @@ function apiOf(document, operations) {
       token,
       query: query.map(({ name }) => name),
       fields: body && fieldsOf(nameOf(body)),
-      codes: problems.map(({ code }) => code),
+      codes: [SPREAD, ...problems.map(({ code }) => code).filter((code) => !common.includes(code))],
     },
   ]);
   const problems = operations
@@ -186,8 +190,11 @@ function apiOf(document, operations) {
     .map(({ code, status, title, detail }) => [code, [status, title, detail]]);
   return `${HEAD}
 
+/** The errors that any operation may answer. */
+const COMMON = ${JSON.stringify(common)} as const;
+
 /** The operations: the kind of token that each takes, its query, the fields of its body, and the codes of its errors. */
-export const ROUTES = ${JSON.stringify(Object.fromEntries(routes))} as const;
+export const ROUTES = ${JSON.stringify(Object.fromEntries(routes)).replaceAll(`"${SPREAD}"`, SPREAD)} as const;
 
 /** Status, title and detail of each error. */
 export const PROBLEMS = ${JSON.stringify(Object.fromEntries(problems))} as const;

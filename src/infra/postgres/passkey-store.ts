@@ -156,7 +156,10 @@ export async function usePasskey(
   if (used === 0) throw new AuthError('invalid_passkey');
 }
 
-/** How many passkeys, which count as factors, cannot be used under this RP ID; null if passkeys are off. */
+/**
+ * How many passkeys there are, and how many of them cannot be used, although they still count as factors.
+ * @param rpId null if passkeys are off.
+ */
 export async function countForeignPasskeys(
   pool: Postgres['pool'],
   rpId: string | null,
