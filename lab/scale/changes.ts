@@ -45,8 +45,8 @@ export async function measureChanges(bench: Bench, setUp: SetUp): Promise<Change
     const population = await populate(bench.world, 2 * setUp.count * setUp.rounds * CHANGES.length);
     const replicas = await startReplicas(bench.world, bench.meter, count);
     try {
-      // Not counted: the end of the start.
-      await sleep(bench.hashSeconds * 1000);
+      // Not counted: the end of the start, and the vacuum of what was seeded, which comes within a minute.
+      await sleep(setUp.afterwards * 1000);
       const idle = await idleOf(bench.meter, [replicas], bench.hashSeconds * bench.rounds);
       let first = 0;
       for (const change of CHANGES) {
