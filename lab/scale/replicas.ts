@@ -5,7 +5,7 @@ import { runLoad, type Caller } from '../../test/support/generator/load.ts';
 import { startServer, type ServerProcess } from '../../test/support/measured-server.ts';
 import type { World } from '../bench/world.ts';
 import { eventually } from '../../test/support/until.ts';
-import { postgresBetween, type StoreMeter } from './stores.ts';
+import type { StoreMeter } from './stores.ts';
 
 /** CPU in cores that is used without requests. */
 export interface Idle {
@@ -115,7 +115,7 @@ export async function startReplicas(
         perSecond: requests / elapsed,
         micros: microsOf(cpu, idle.replica * count),
         redisMicros: microsOf(after.redis - before.redis, idle.redis),
-        postgresMicros: microsOf(postgresBetween(before, after), idle.postgres),
+        postgresMicros: microsOf(after.postgres - before.postgres, idle.postgres),
         requests,
       };
     },
@@ -141,7 +141,7 @@ export async function idleOf(
   return {
     replica: cpu / elapsed / count,
     redis: (after.redis - before.redis) / elapsed,
-    postgres: postgresBetween(before, after) / elapsed,
+    postgres: (after.postgres - before.postgres) / elapsed,
   };
 }
 

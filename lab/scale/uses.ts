@@ -4,7 +4,6 @@ import { makeVerifier, type Verifier } from '../../packages/verifier/src/create-
 import { sampleOf, type Sample } from '../bench/statistics.ts';
 import type { Bench } from './measure.ts';
 import { startReplicas } from './replicas.ts';
-import { postgresBetween } from './stores.ts';
 
 /** What the reports of uses cost in a minute. */
 export interface UsesFigure {
@@ -79,7 +78,7 @@ export async function measureUses(
       reports: (reports - before.reports) * share,
       rows: (after.rows - before.rows) * share,
       walBytes: (after.walBytes - before.walBytes) * share,
-      postgresMillis: postgresBetween(before, after) * 1000 * share,
+      postgresMillis: (after.postgres - before.postgres) * 1000 * share,
       replicaMillis: (replicas.cpuSeconds() - before.cpu) * 1000 * share,
     };
   }
