@@ -78,7 +78,7 @@ for (const { name, skip, start } of PROXIES) {
 
     const replicas = ([1, 2] as const).map((replica) => ({ url: host.urlOf(replica), inRotation: true }));
     const proxy = await start(t, [host.urlOf(1), host.urlOf(2)], host.opsPort);
-    const load = startSteadyLoad(t, proxy.url, replicas, proxy.ca);
+    const load = startSteadyLoad(t, proxy.url, replicas, { ca: proxy.ca });
     await load.renewed(1);
     for (let round = 0; round < ROUNDS; round++) {
       for (const version of ['new', 'old']) {

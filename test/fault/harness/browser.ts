@@ -22,6 +22,8 @@ export interface BrowserParts {
   tabs: number;
   /** Waits for Retry-After; other browsers retry at once. */
   isPatient: boolean;
+  /** How many of the usual logouts and signups it makes, 0 to 1: each costs a hash. */
+  hashing?: number | undefined;
 }
 
 /** A session as stored. */
@@ -44,7 +46,15 @@ export type Insist = (call: () => Call) => Promise<(Answer & { tries: number }) 
 /** The pause between two requests, and before a retry of an impatient client; milliseconds. */
 const PAUSE = { min: 50, max: 150 };
 
-export function makeBrowser({ balancer, watch, tally, name, tabs, isPatient }: BrowserParts): Browser {
+export function makeBrowser({
+  balancer,
+  watch,
+  tally,
+  name,
+  tabs,
+  isPatient,
+  hashing = 1,
+}: BrowserParts): Browser {
   const account = anAccount();
   const longLived = makeLongLivedUse({ insist, watch, tally, device: name });
   let session: Session | null = null;
@@ -148,13 +158,15 @@ export function makeBrowser({ balancer, watch, tally, name, tabs, isPatient }: B
     }
     const dice = Math.random();
     if (session.isEnding) return;
-    if (session.isStale || dice < 0.3) await refresh(session);
-    else if (dice < 0.36) await logOut(session);
-    else if (dice < 0.4) session.isStale ||= !(await longLived.create(session.pair.access_token));
-    else if (dice < 0.43) await longLived.remove();
-    else if (dice < 0.5) await longLived.use();
-    else if (dice < 0.53) await use(session, '/api/user');
-    else if (dice < 0.55) await signUp();
+    if (session.isStale) await refresh(session);
+    else if (dice < 0.08 && Math.random() >= hashing) await use(session, '/api/auth/verify');
+    else if (dice < 0.06) await logOut(session);
+    else if (dice < 0.08) await signUp();
+    else if (dice < 0.38) await refresh(session);
+    else if (dice < 0.42) session.isStale ||= !(await longLived.create(session.pair.access_token));
+    else if (dice < 0.45) await longLived.remove();
+    else if (dice < 0.52) await longLived.use();
+    else if (dice < 0.55) await use(session, '/api/user');
     else await use(session, '/api/auth/verify');
   }
 

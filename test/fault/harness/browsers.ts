@@ -1,7 +1,7 @@
 import type { Test } from 'tap';
 import { eventually } from '../../support/until.ts';
 import type { Balancer } from './balancer.ts';
-import { makeBrowser, type Browser } from './browser.ts';
+import { makeBrowser, type Browser, type BrowserParts } from './browser.ts';
 import type { RevokedWatch } from './revoked-watch.ts';
 import type { Tally } from './tally.ts';
 
@@ -10,7 +10,7 @@ interface Parts {
   watch: RevokedWatch;
   tally: Tally;
   /** How the browser with this number behaves. */
-  manner: (i: number) => { tabs: number; isPatient: boolean };
+  manner: (i: number) => Pick<BrowserParts, 'tabs' | 'isPatient' | 'hashing'>;
 }
 
 const BROWSERS = 20;

@@ -31,11 +31,15 @@ const STEADY = {
   HASH_QUEUE_TIMEOUT: '60',
 };
 
-/** @param versions one entry per replica: undefined for this version's. */
+/**
+ * @param versions one entry per replica: undefined for this version's.
+ * @param hashing as in BrowserParts.
+ */
 export async function startFleet(
   t: Test,
   env: Environment,
   versions: readonly (Launch | undefined)[],
+  hashing?: number,
 ): Promise<Fleet> {
   const dataDir = testFolder(t);
   const replicas: Replica[] = [];
@@ -49,7 +53,7 @@ export async function startFleet(
   const routed = followReadiness(t, nginx, replicas);
 
   return {
-    ...startSteadyLoad(t, nginx.url, replicas),
+    ...startSteadyLoad(t, nginx.url, replicas, { hashing }),
     nginx,
     replicas,
     async add(version) {

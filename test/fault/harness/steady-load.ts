@@ -16,18 +16,21 @@ export interface SteadyLoad {
 /** Seconds allowed for steps that take about one. */
 export const PATIENCE = 60;
 
-/** @param ca of the proxy's certificate, PEM. */
+/**
+ * @param options.ca of the proxy's certificate, PEM.
+ * @param options.hashing as in BrowserParts: less where hashes cost what they do in production.
+ */
 export function startSteadyLoad(
   t: Test,
   proxy: string,
   replicas: readonly Backend[],
-  ca?: string,
+  { ca, hashing }: { ca?: string | undefined; hashing?: number | undefined } = {},
 ): SteadyLoad {
   const tally = makeTally();
   const balancer = makeBalancer([{ url: proxy, inRotation: true }], tally, ca);
   const watch = makeRevokedWatch(balancer, replicas, tally);
   // One tab each: with overlapping tabs the protocol itself requires retries.
-  const manner = () => ({ tabs: 1, isPatient: true });
+  const manner = () => ({ tabs: 1, isPatient: true, hashing });
   const { renewed, stop } = startBrowsers(t, { balancer, watch, tally, manner });
   return { tally, stop, renewed: (times) => renewed(PATIENCE, times) };
 }
