@@ -7,6 +7,7 @@ import { ownEnvironment } from './config/environment.ts';
 import { AuthError } from './domain/errors.ts';
 import { KeyError } from './infra/crypto/keys.ts';
 import { EmbeddedDatabaseError } from './infra/embedded/embedded-database-error.ts';
+import { failureOfState } from './infra/postgres/failures.ts';
 import { MigrationError, MigrationStopped } from './infra/postgres/migration-error.ts';
 import { SETTINGS_STATE } from './infra/postgres/settings-error.ts';
 import { readBuild } from './runtime/build.ts';
@@ -98,6 +99,10 @@ function outageOf({ cause }: Pick<Error, 'cause'>): string {
   const { name, code, message } = (cause ?? {}) as Partial<NodeJS.ErrnoException>;
   if (message !== undefined && code === SETTINGS_STATE) return message;
   const said = message ? `: ${[name, code].filter(Boolean).join(' ')}: ${message}` : '';
+  const failure = failureOfState(code ?? '');
+  // It answers.
+  if (failure?.todo !== undefined && !failure.isAway)
+    return `the database cannot be used${said}; ${failure.todo}`;
   return `the database or Redis cannot be reached${said}`;
 }
 

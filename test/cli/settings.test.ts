@@ -1,5 +1,7 @@
 import { test, type Test } from 'tap';
+import { migrate } from '../../src/infra/postgres/migrate.ts';
 import { latchkey } from '../support/latchkey.ts';
+import { LAST_OF_FIRST, migrationsUntil } from '../support/migrations.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { sql } from '../support/sql.ts';
 
@@ -87,4 +89,11 @@ test('settings accept wants a value of its own for ISSUER, and no other words', 
   t.match(await accept({}), { code: 1, stderr: /ISSUER is required/ });
   t.match(await accept({ ISSUER }, 'all'), { code: 2 });
   t.match(await latchkey(['settings']), { code: 2 });
+});
+
+test('a command for a schema that is older than the code says so', async (t) => {
+  const { url } = await testDatabase(t, { migrated: false });
+  await migrate(url, { folder: migrationsUntil(t, LAST_OF_FIRST) });
+  const stderr = /^the database cannot be used: PostgreSQL 42P01: .*installation.*run `npm run migrate`$/m;
+  t.match(await latchkey(['settings', 'accept'], { DATABASE_URL: url, ISSUER }), { code: 1, stderr });
 });

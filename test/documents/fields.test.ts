@@ -50,3 +50,35 @@ test('docs/services.md says which field is taken and shown where', (t) => {
   t.strictSame(listed.sort(), expected.sort());
   t.end();
 });
+
+/** For each table of PostgreSQL, the first row about it in the list of what is kept. */
+const KEPT: Record<string, string> = {
+  users: 'an account',
+  reserved_names: 'the names of a deleted account, as keyed hashes',
+  tokens: 'a session that nobody refreshes',
+  known_devices: 'a known device',
+  password_resets: 'a token of a mail, and one that you hand out',
+  mailed_tokens: 'a token of a mail, and one that you hand out',
+  wanted_mails: 'a wanted mail, and the address of a notice',
+  factors: 'a second factor, and recovery codes',
+  passkeys: 'a second factor, and recovery codes',
+  recovery_codes: 'a second factor, and recovery codes',
+  service_clients: 'registered services, and their issuers',
+  client_trusts: 'registered services, and their issuers',
+  issuer_keys: 'registered services, and their issuers',
+  signing_keys: 'when a key was seen and signed',
+  installation: 'what replicas agree on',
+  installation_marks: 'the marks of Redis',
+  seed_mark: 'that a seed has filled the database',
+  user_imports: 'how far an import has got',
+  refused_import_lines: 'how far an import has got',
+};
+
+test('docs/operating.md says of every table for how long its rows stay', (t) => {
+  const schema = readDocument('prisma/schema.prisma');
+  const tables = [...schema.matchAll(/^model [^]+?@@map\("(\w+)"\)/gm)].map(([, name = '']) => name);
+  t.strictSame(Object.keys(KEPT).sort(), tables.sort());
+  const rows = tableBelow('docs/operating.md', '## What is kept').map(([what]) => what);
+  for (const [table, what] of Object.entries(KEPT)) t.ok(rows.includes(what), `${table}: ${what}`);
+  t.end();
+});

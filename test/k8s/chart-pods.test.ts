@@ -155,11 +155,10 @@ test('containers beside the replicas, numbers of probes and names', { skip }, (t
     timeoutSeconds: 3,
     failureThreshold: 2,
   });
-  const { metrics } = only(template('company'), 'HorizontalPodAutoscaler').spec;
-  t.strictSame(
-    metrics.map(({ type }) => type),
-    ['Resource', 'Pods'],
-  );
+  const metricsOf = (...set: string[]) =>
+    only(template('company', ...set), 'HorizontalPodAutoscaler').spec.metrics.map(({ type }) => type);
+  t.strictSame(metricsOf(), ['Resource', 'Pods']);
+  t.strictSame(metricsOf('--set', 'autoscaling.targetCPUUtilizationPercentage=null'), ['Pods']);
   t.end();
 });
 

@@ -1,5 +1,5 @@
 import type { KeyInUse } from '../../domain/access-tokens/ports.ts';
-import { LATE, SIGNED_INTERVAL } from '../../domain/access-tokens/key-lifecycle.ts';
+import { AHEAD, LATE, SIGNED_INTERVAL } from '../../domain/access-tokens/key-lifecycle.ts';
 import { reasonOf } from '../../domain/errors.ts';
 import type { Objection, Standing } from '../../domain/standing.ts';
 import {
@@ -107,7 +107,7 @@ export function makeAgreement({
 
   function isDue(name: FactName, facts: Facts): boolean {
     const fact = facts.get(name);
-    if (!fact) return true;
+    if (!fact || fact.age < -AHEAD) return true;
     return fact.age > (fact.value === String(settings[name]) ? SIGNED_INTERVAL : LATE);
   }
 

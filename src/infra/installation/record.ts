@@ -1,4 +1,4 @@
-import { LATE, SIGNED_INTERVAL } from '../../domain/access-tokens/key-lifecycle.ts';
+import { AHEAD, LATE, SIGNED_INTERVAL } from '../../domain/access-tokens/key-lifecycle.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from '../postgres/errors.ts';
 import { RETIRED, signedWithin } from '../postgres/key-registry.ts';
@@ -11,7 +11,10 @@ export interface InstallationRecord {
   read(): Promise<Facts>;
   /** Records those that are missing. */
   add(values: Values): Promise<void>;
-  /** Shows that a replica with these values runs, and replaces values whose last replica has been gone for 70 s. */
+  /**
+   * Shows that a replica with these values runs, and replaces values whose last replica has been gone for 70 s, or
+   * whose time was written by a clock that was ahead.
+   */
   hold(values: Values): Promise<void>;
   /** Records this value if the one on record is still `from`. @returns whether it was. */
   replace(name: string, from: string | null, to: string): Promise<boolean>;
@@ -47,7 +50,8 @@ export function makeInstallationRecord(prisma: PrismaClient): InstallationRecord
       FROM unnest(${names}::text[], ${texts}::text[]) AS given(name, value) ORDER BY name
       ON CONFLICT (name) DO UPDATE SET value = excluded.value, at = excluded.at
       WHERE known.at < statement_timestamp() -
-        CASE WHEN known.value = excluded.value THEN ${SIGNED_INTERVAL}::float8 ELSE ${LATE}::float8 END * interval '1 millisecond'`;
+          CASE WHEN known.value = excluded.value THEN ${SIGNED_INTERVAL}::float8 ELSE ${LATE}::float8 END * interval '1 millisecond'
+        OR known.at > statement_timestamp() + ${AHEAD} * interval '1 millisecond'`;
   }
 
   async function replace(name: string, from: string | null, to: string): Promise<boolean> {

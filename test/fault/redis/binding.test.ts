@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { test, type Test } from 'tap';
+import { t as file, test, type Test } from 'tap';
 import type { Environment } from '../../../src/config/config.ts';
 import { buildTestApp, type TestApp } from '../../support/app.ts';
 import { call, signUp, verify, type Pair } from '../../support/client.ts';
@@ -19,6 +19,9 @@ import { sql } from '../../support/sql.ts';
 import { eventually } from '../../support/until.ts';
 
 const skip = redisServersMissing;
+
+// They wait most of the time, each for stores of its own.
+file.jobs = 4;
 
 /** Of a Redis without another prefix. */
 const KEY = 'latchkey:mark';

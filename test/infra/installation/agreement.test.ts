@@ -194,7 +194,7 @@ test('another lifetime is logged once, counted, and no objection', async (t) => 
   t.match(world.lines, [String, /again$/]);
 });
 
-test('a lifetime is held once a minute, and taken over after 70 s', async (t) => {
+test('a lifetime is held once a minute, and taken over after 70 s, or if its time is ahead', async (t) => {
   const { open, look, world } = aWorld();
   await open();
   const heldAt = async (value: string, age: number) => {
@@ -209,8 +209,10 @@ test('a lifetime is held once a minute, and taken over after 70 s', async (t) =>
       await heldAt('0', 60_001),
       await heldAt('9', 70_000),
       await heldAt('9', 70_001),
+      await heldAt('9', -10_000),
+      await heldAt('9', -10_001),
     ],
-    [false, true, false, true],
+    [false, true, false, true, false, true],
   );
 });
 
