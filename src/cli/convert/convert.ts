@@ -4,7 +4,7 @@ import type { NewNames } from '../../domain/users/new-names.ts';
 import { parseExternalId } from '../../domain/identifiers.ts';
 import { parseRoles } from '../../domain/roles.ts';
 import { toBase32 } from '../../domain/factors/totp.ts';
-import { makeReadTotpSecret, MOST_SECRET_BITS } from '../../infra/crypto/factor-keys.ts';
+import { makeReadTotpSecret } from '../../infra/crypto/factor-keys.ts';
 import { makeReadHash } from '../../infra/crypto/new-stored-hash.ts';
 import { accountSettings } from '../account-settings.ts';
 import { UsageError } from '../arguments.ts';
@@ -19,7 +19,7 @@ import { firebase } from './firebase.ts';
 import { keycloak } from './keycloak.ts';
 import { makeReport, type Report } from './report.ts';
 import { supabase } from './supabase.ts';
-import type { Factor, SourceAccount, System } from './system.ts';
+import type { SourceAccount, System } from './system.ts';
 import { wordpress } from './wordpress.ts';
 
 export const SYSTEMS: Readonly<Record<string, System>> = {
@@ -161,12 +161,13 @@ function makeToLine({ newNames, readHash, now, dropsFactors, factorList = '', re
 
   /** An address is no name, because others see names. */
   function nameOf({ names }: SourceAccount, email: string): string | null {
-    const given = names.find((name) => isText(name) && !holds(name, email));
-    if (!isText(given)) return null;
-    const parsed = newNames.name(given);
-    if (parsed.ok) return parsed.value;
-    report.note(`its name is left out: ${parsed.message}`);
-    return null;
+    const read = names
+      .filter(isText)
+      .filter((name) => !holds(name, email))
+      .map(newNames.name);
+    const parsed = read.find(({ ok }) => ok) ?? read[0];
+    if (parsed?.ok === false) report.note(`its name is left out: ${parsed.message}`);
+    return parsed?.ok ? parsed.value : null;
   }
 
   function hashOf({ passwordHash: given, withoutPassword }: SourceAccount): string | null {
@@ -214,18 +215,8 @@ function makeToLine({ newNames, readHash, now, dropsFactors, factorList = '', re
  */
 function secretOf({ factors = [] }: SourceAccount): string | null {
   if (factors.length === 0) return null;
-  for (const factor of factors) {
-    const secret = base32Of(factor);
-    if (secret !== null) return secret;
-  }
-  return 'other';
-}
-
-function base32Of(factor: Factor): string | null {
-  // A key of a megabyte would take seconds to encode.
-  if (factor === 'other' || factor.length * 8 > MOST_SECRET_BITS) return null;
-  const secret = toBase32(factor);
-  return readTotpSecret(secret).ok ? secret : null;
+  const secrets = factors.filter((factor) => factor !== 'other').map(toBase32);
+  return secrets.find((secret) => readTotpSecret(secret).ok) ?? 'other';
 }
 
 function holds(name: string, email: string): boolean {

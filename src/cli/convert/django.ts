@@ -68,7 +68,8 @@ async function survey(list: OpenList): Promise<Owners> {
     const { user, username, confirmed } = fieldsOf(fields);
     // A device whose first code was never typed asks for none.
     if (typeof model === 'string' && FACTOR.test(model) && confirmed !== false) {
-      if (!Array.isArray(user)) owners.keys.add(user);
+      // With --natural-primary, users have no key either.
+      if (user !== undefined && user !== null && !Array.isArray(user)) owners.keys.add(user);
       for (const name of Array.isArray(user) ? (user as unknown[]) : [username])
         if (typeof name === 'string') owners.names.add(name);
     }

@@ -72,7 +72,7 @@ export async function openList(
   form: ListForm,
   guess: (value: unknown) => string | null = () => null,
 ): Promise<OpenList> {
-  await refuseUtf16(file, name);
+  await refuseOtherForms(file, name);
   const isOfLines = await holdsLines(file, form);
   const document = isOfLines ? null : await readDocument(file, name, form);
   const list = isOfLines ? null : listIn(document, form);
@@ -121,11 +121,15 @@ export function listIn(document: unknown, { list }: Pick<ListForm, 'list'>): unk
   return Array.isArray(found) ? found : null;
 }
 
+/** RFC 1952. Auth0's exports come so. */
+const GZIP = '1f8b';
+
 /** PowerShell's `>` writes UTF-16, and has decoded the tool's output by another code page before. */
-async function refuseUtf16(file: FileHandle, name: string): Promise<void> {
+async function refuseOtherForms(file: FileHandle, name: string): Promise<void> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(2), 0, 2, 0);
-  const hasMark = bytesRead === 2 && ['fffe', 'feff'].includes(buffer.toString('hex'));
-  if (hasMark || (bytesRead === 2 && buffer.includes(0)))
+  const start = buffer.toString('hex');
+  if (start === GZIP) throw new CommandError(`${name} is compressed: unpack it first, as with gunzip`);
+  if (bytesRead === 2 && (['fffe', 'feff'].includes(start) || buffer.includes(0)))
     throw new CommandError(
       `${name} is UTF-16, as PowerShell's > writes it, and letters may be lost in it: let the tool write the file ` +
         'itself, or run it in another shell',

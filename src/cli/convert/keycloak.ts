@@ -1,9 +1,9 @@
 import { objectsIn, parsedFields, type JsonObject } from './export-file.ts';
-import { keyIn, spoken, type Factor, type System } from './system.ts';
+import { keyIn, keyOf, spoken, type Factor, type System } from './system.ts';
 
 /** A realm's export, of one file or one of `--users different_files`. */
 export const keycloak: System = {
-  what: "a realm with its users, as Keycloak's `kc.sh export` writes it (the admin console exports none)",
+  what: "a realm with its users, as Keycloak's `kc.sh export --realm NAME` writes it (the admin console exports none)",
   list: 'users',
   isLines: false,
   split: 'let `kc.sh export` write smaller files (--users different_files --users-per-file 10000)',
@@ -73,7 +73,7 @@ function secretOf({ credentialData, secretData }: JsonObject): Uint8Array | null
   if (subType !== 'totp' || digits !== 6 || period !== 30 || algorithm !== 'HmacSHA1') return null;
   if (typeof value !== 'string') return null;
   // OTPCredentialModel.getDecodedSecret: text, whose bytes are the key, unless the encoding is named.
-  if (secretEncoding === undefined || secretEncoding === null) return Buffer.from(value);
+  if (secretEncoding === undefined || secretEncoding === null) return keyOf(value);
   return typeof secretEncoding === 'string' && secretEncoding.toUpperCase() === 'BASE32'
     ? keyIn(value)
     : null;

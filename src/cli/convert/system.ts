@@ -8,7 +8,7 @@ export interface SourceAccount {
   /** Text, or a number. */
   id: unknown;
   username?: unknown;
-  /** The first that Latchkey takes counts. */
+  /** The first that Latchkey takes, and that does not hold the address. */
   names: readonly unknown[];
   email: unknown;
   /** True only where the source says so. */
@@ -46,9 +46,16 @@ export interface System extends ListForm {
 /** Characters of base32 for the longest secret that the import takes, with room for spaces and padding. */
 const LONGEST_BASE32 = 2 * Math.ceil(MOST_SECRET_BITS / 5);
 
-/** The key in a base32 text. @returns null for none, or for one that is too long: a megabyte takes seconds to decode. */
+// A key or text of a megabyte would take seconds to encode or decode.
+
+/** The key in a base32 text. @returns null for none, or for one that is too long. */
 export function keyIn(text: string): Uint8Array | null {
   return text.length > LONGEST_BASE32 ? null : fromBase32(text);
+}
+
+/** The key that is a text itself. @returns null for one that is too long. */
+export function keyOf(text: string): Uint8Array | null {
+  return text.length * 8 > MOST_SECRET_BITS ? null : Buffer.from(text);
 }
 
 /** A name of several parts. */

@@ -83,12 +83,12 @@ export const NEAREST: readonly Refused[] = [
   {
     begins: '`{pbkdf2}`',
     pattern: /^\{pbkdf2/i,
-    whose: 'Spring Security with other lengths than its defaults',
+    whose: 'Spring Security with other lengths than its defaults, or Dovecot',
     remedy: RESET,
   },
   {
     begins: '`{SHA}`, `{MD5}`, `{noop}`, `{ldap}`, any other name in braces',
-    pattern: /^\{(?!(ssha|ssha256|ssha512|scrypt|bcrypt|argon2)\})[\w@-]+\}/i,
+    pattern: /^\{(?!(ssha|ssha256|ssha512|scrypt|bcrypt|argon2)\})[\w@.-]+\}/i,
     whose: 'LDAP, Dovecot or Spring Security, often without a salt',
     remedy: RESET,
   },

@@ -79,22 +79,21 @@ function mutated(bytes: Buffer, change: Mutation): Buffer {
     const at = change.at % (bytes.length + 1);
     return Buffer.concat([bytes.subarray(0, at), change.by, bytes.subarray(at + change.length)]);
   }
-  try {
-    return Buffer.from(JSON.stringify(replaced(JSON.parse(bytes.toString()) as Json, change.at, change.by)));
-  } catch {
-    // Lines, or what an earlier mutation has broken: one line of it.
-    const lines = bytes.toString().split('\n');
-    const index = change.at % lines.length;
-    const line = lines[index] ?? '';
-    return Buffer.from(lines.with(index, changedLine(line, change)).join('\n'));
-  }
+  const text = bytes.toString();
+  const lines = text.split('\n');
+  const index = change.at % lines.length;
+  const line = lines[index] ?? '';
+  // One line, if the file is of lines or an earlier mutation has broken it.
+  const changed = () => changedJson(line, change) ?? line.slice(change.at % (line.length + 1));
+  return Buffer.from(changedJson(text, change) ?? lines.with(index, changed()).join('\n'));
 }
 
-function changedLine(line: string, { at, by }: Extract<Mutation, { kind: 'tree' }>): string {
+/** @returns null for what is no JSON. */
+function changedJson(text: string, { at, by }: Extract<Mutation, { kind: 'tree' }>): string | null {
   try {
-    return JSON.stringify(replaced(JSON.parse(line) as Json, at, by));
+    return JSON.stringify(replaced(JSON.parse(text) as Json, at, by));
   } catch {
-    return line.slice(at % (line.length + 1));
+    return null;
   }
 }
 
