@@ -109,9 +109,11 @@ async function prove(
   const challenge = readChallenge(ports, presented);
   if (!presented.isOurs) throw new AuthError('invalid_passkey');
   const { handle } = presented;
-  const found = await ports.passkeys.find(presented.credentialId, handle);
+  const found = await ports.passkeys.find(presented.credentialId, handle, challenge.nonce);
   if (!found.passkey) throw new AuthError(found.isOrphan ? 'passkey_unknown' : 'invalid_passkey');
-  const { passkey } = found;
+  const { passkey, isSpent } = found;
+  // The commit decides. But a thief of a used answer must not send it again and again to the account's lane.
+  if (isSpent) throw new AuthError('invalid_passkey');
   // A passkey keeps its RP ID, and a browser would not use it for another one.
   const isOfRpId = passkey.rpId === verifyAnswers.rpId;
   const shown = isOfRpId ? await verifyAnswers.checkLogin(presented, passkey.publicKey) : null;

@@ -34,6 +34,7 @@ interface Given {
   presented?: Partial<PresentedPasskey> | null;
   challenge?: 'ours' | 'foreign';
   found?: Partial<PasskeyRecord> | { isOrphan: boolean };
+  isSpent?: true;
   shown?: AuthenticatorState | null;
   /** What opening the session ends with. */
   fault?: Error | null;
@@ -45,6 +46,7 @@ function aService({
   presented = {},
   challenge = 'ours',
   found = {},
+  isSpent,
   shown = STATE,
   fault,
   isOff,
@@ -71,7 +73,9 @@ function aService({
     checkEnrolment: () => Promise.resolve(null),
   };
   const lookUp = (): FoundPasskey =>
-    'isOrphan' in found ? { passkey: null, isOrphan: found.isOrphan } : { passkey: { ...RECORD, ...found } };
+    'isOrphan' in found
+      ? { passkey: null, isOrphan: found.isOrphan }
+      : { passkey: { ...RECORD, ...found }, isSpent: isSpent ?? false };
   const useCase = makeLogInWithPasskey({
     passkeys: { find: () => step('record').then(lookUp) },
     verifyAnswers: isOff ? null : verifyAnswers,
@@ -122,6 +126,7 @@ test('what is wrong ends it before the next check', async (t) => {
     [{ presented: { isOurs: false } }, ['challenge']],
     [{ found: { isOrphan: false } }, ['challenge', 'record']],
     [{ found: { rpId: 'example.org' } }, ['challenge', 'record']],
+    [{ isSpent: true }, ['challenge', 'record']],
     [{ shown: null }, ['challenge', 'record', 'signature']],
     [{ presented: { handle: null } }, ['challenge', 'record', 'signature']],
     [{ presented: { handle: Buffer.alloc(32, 8) } }, ['challenge', 'record', 'signature']],
