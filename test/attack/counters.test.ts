@@ -7,6 +7,7 @@ import { anAccount, call, logIn, pairOf } from '../support/client.ts';
 import { valueOf } from '../support/exposition.ts';
 import { aFactor, firstStep, logInWithFactor, secondStep } from '../support/factors.ts';
 import { confirmApp, setUpApp } from '../support/own-factors.ts';
+import { addPasskey, asserted, loginOptions, PASSKEYS, sendPasskey } from '../support/passkeys.ts';
 import { redisServersMissing, startRedis, type RedisServer } from '../support/redis-server.ts';
 import { redeem } from '../support/resets.ts';
 import '../support/watch-leaks.ts';
@@ -173,6 +174,16 @@ const ATTACKS: Record<SlotLimit, Attack> = {
   },
   llt_budget: newTokens({ RATE_LIMIT_LLT: FEW }),
   llt_network: newTokens({ RATE_LIMIT_LLT_NETWORK: FEW }),
+  passkey_budget: {
+    limits: { ...PASSKEYS, RATE_LIMIT_LLT: FEW },
+    begin: async (target) => {
+      const { browser } = await addPasskey(target, (await anOwner(target)).pair.access_token);
+      return (from) =>
+        repeatedly(async () =>
+          sendPasskey(target, asserted(browser, await loginOptions(target)), {}, from()),
+        );
+    },
+  },
   profile_budget: {
     limits: { RATE_LIMIT_PROFILE: FEW },
     begin: async (target) => {

@@ -92,6 +92,10 @@ function aService({
       const grant = { tokenId: 11, generation: 1, createdAt: clock.now(), acr: 'phr' as const };
       return fault === null ? null : { user: aUser(), ...grant };
     },
+    budget: (holder, _from, task) => {
+      done.push(`budget of ${holder.userId}`);
+      return task();
+    },
     clock,
     audit: (event) => events.push(event),
     observe: { passkeyRefused: () => done.push('refused') },
@@ -114,6 +118,7 @@ test('each check comes in its order, and the session opens with what was looked 
     'challenge',
     'record',
     'signature',
+    'budget of 7',
     'open {"userId":7,"passwordVersion":2,"enabledAt":0} passkey',
   ]);
   t.strictSame(events, []);
