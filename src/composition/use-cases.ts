@@ -168,7 +168,12 @@ export function makeUseCases(parts: Parts) {
     }),
     logIn: makeLogIn(deps),
     completeLogin: makeCompleteLogin(deps),
-    logInWithPasskey: makeLogInWithPasskey(deps),
+    logInWithPasskey: makeLogInWithPasskey({
+      ...deps,
+      budget: makeBudget(limitAttempt, {
+        user: { limit: 'passkey_budget', allowance: config.RATE_LIMIT_LLT },
+      }),
+    }),
     refresh: makeRefresh({ ...deps, retryWindow: config.REFRESH_RETRY_WINDOW }),
     ...makeEndToken(deps),
     ...makeCreateLongLived({

@@ -380,7 +380,7 @@ const ACCOUNT_FIELDS = {
   ),
   RATE_LIMIT_LLT: rate(
     '100/3600',
-    'long-lived and limited tokens that a user creates, deleted ones included',
+    'long-lived and limited tokens that a user creates, deleted ones included; apart from these, sessions that a user opens with passkeys',
   ),
   RATE_LIMIT_LLT_NETWORK: rate('1000/3600', 'the same of one network: IPv4 /24, IPv6 /48'),
   RATE_LIMIT_PROFILE: rate('60/3600', 'changes of names by one user'),

@@ -70,7 +70,7 @@ export type AssertionRefusal = (typeof ASSERTION_REFUSALS)[number];
  * Failed logins of a name, of a device that its account knows, and of a network; wrong codes of an account, of a device
  * that has logged in with one, of both together, for a factor that was set up, and for all set-ups of an account; accounts
  * that a network opens, and resets that it or a user asks for; long-lived tokens that a user and that a network creates;
- * and changes of a profile.
+ * changes of a profile; and sessions that a user opens with passkeys.
  */
 export const SLOT_LIMITS = [
   ...(['account', 'device', 'network'] as const),
@@ -82,6 +82,7 @@ export const SLOT_LIMITS = [
     'llt_budget',
     'llt_network',
     'profile_budget',
+    'passkey_budget',
   ] as const),
 ] as const;
 export type SlotLimit = (typeof SLOT_LIMITS)[number];

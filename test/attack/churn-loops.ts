@@ -34,7 +34,7 @@ type Repeat = (i: number) => Promise<{ statusCode: number }>;
 
 let callers = 0;
 
-export const NETWORK = { 'x-forwarded-for': '203.0.113.7' };
+const NETWORK = { 'x-forwarded-for': '203.0.113.7' };
 
 /** A caller of another network each time. */
 export function elsewhere() {
@@ -57,14 +57,29 @@ export function inTurn(repeat: Repeat): Repeat {
   };
 }
 
-/** Of one account, of which the 101st session and later ones end another. */
-function logins(more: Record<string, number> = {}) {
-  return { login: TIMES, ...more };
+/** What one request of a loop brings. */
+type Asked = Parameters<typeof call>[2];
+
+/** A loop of one request, each from elsewhere, by nobody. @param asked of this repeat. */
+export function asking(line: string, asked: (i: number, user: User) => Asked): Loop['begin'] {
+  return (user) => (i) => call(user.target, line, { headers: elsewhere(), ...asked(i, user) });
+}
+
+/** The same by the account's session. */
+export function askingAsUser(line: string, payload?: (i: number) => object): Loop['begin'] {
+  return asking(line, (i, { access_token: token }) => ({ token, ...(payload && { payload: payload(i) }) }));
 }
 
 async function logIn({ target, account: { username, password } }: User): Promise<Pair> {
   const payload = { username, password };
   return pairOf(await call(target, 'POST /api/auth', { payload, headers: elsewhere() }));
+}
+
+async function createAndDelete(target: TestApp, token: string, headers = {}) {
+  const made = await call(target, 'POST /api/auth/llt', { token, payload: { device: 'Kitchen' }, headers });
+  const { id } = made.json<{ id?: number }>();
+  if (id !== undefined) await call(target, `DELETE /api/auth/llt/${id}`, { token });
+  return made;
 }
 
 export const LOOPS: Loop[] = [
@@ -75,12 +90,8 @@ export const LOOPS: Loop[] = [
     succeeds: 100,
     begin:
       ({ target, access_token: token }) =>
-      async () => {
-        const made = await call(target, 'POST /api/auth/llt', { token, payload: { device: 'Kitchen' } });
-        const { id } = made.json<{ id?: number }>();
-        if (id !== undefined) await call(target, `DELETE /api/auth/llt/${id}`, { token });
-        return made;
-      },
+      () =>
+        createAndDelete(target, token),
   },
   {
     name: 'the same with ten accounts of a network',
@@ -89,14 +100,7 @@ export const LOOPS: Loop[] = [
     succeeds: 100,
     begin: async ({ target }) => {
       const accounts = await Promise.all(Array.from({ length: 10 }, () => open(target)));
-      return async (i) => {
-        const token = accounts[i % 10]?.access_token;
-        const options = { token, payload: { device: 'Kitchen' }, headers: NETWORK };
-        const made = await call(target, 'POST /api/auth/llt', options);
-        const { id } = made.json<{ id?: number }>();
-        if (id !== undefined) await call(target, `DELETE /api/auth/llt/${id}`, { token });
-        return made;
-      };
+      return (i) => createAndDelete(target, accounts[i % 10]?.access_token ?? '', NETWORK);
     },
   },
   {
@@ -129,84 +133,62 @@ export const LOOPS: Loop[] = [
     of: ['changeProfile'],
     leaves: { 'change of names': 60 },
     succeeds: 60,
-    begin:
-      ({ target, access_token: token }) =>
-      (i) =>
-        call(target, 'PATCH /api/user', { token, payload: { name: `Ada ${i}` }, headers: elsewhere() }),
+    begin: askingAsUser('PATCH /api/user', (i) => ({ name: `Ada ${i}` })),
   },
   {
     name: 'log in with the right password',
     of: ['logIn'],
-    leaves: logins({ 'login as the 101st session': TIMES - 99 }),
-    begin:
-      ({ target, account: { username, password } }) =>
-      () =>
-        call(target, 'POST /api/auth', { payload: { username, password }, headers: elsewhere() }),
+    leaves: { login: TIMES, 'login as the 101st session': TIMES - 99 },
+    begin: asking('POST /api/auth', (_, { account: { username, password } }) => ({
+      payload: { username, password },
+    })),
   },
   {
     name: 'guess passwords of one name',
     of: ['logIn'],
     leaves: { 'failed login, wrong password': 10 },
     succeeds: 0,
-    begin:
-      ({ target, account: { username } }) =>
-      (i) =>
-        call(target, 'POST /api/auth', {
-          payload: { username, password: `guess ${i}` },
-          headers: elsewhere(),
-        }),
+    begin: asking('POST /api/auth', (i, { account: { username } }) => ({
+      payload: { username, password: `guess ${i}` },
+    })),
   },
   {
     name: 'guess passwords of many names',
     of: ['logIn'],
     leaves: { 'failed login, wrong password': TIMES },
     succeeds: 0,
-    begin:
-      ({ target }) =>
-      (i) =>
-        call(target, 'POST /api/auth', {
-          payload: { username: `unknown-${i}`, password: 'guess' },
-          headers: elsewhere(),
-        }),
+    begin: asking('POST /api/auth', (i) => ({ payload: { username: `unknown-${i}`, password: 'guess' } })),
   },
-  ...(['password-reset', 'email-verification'] as const).map((path) => ({
-    name: `guess tokens of ${path}`,
-    of: [path === 'password-reset' ? 'resetPassword' : 'verifyEmail'],
+  {
+    name: 'guess tokens of resets',
+    of: ['resetPassword'],
     leaves: { 'failed reset or verification': TIMES },
     succeeds: 0,
-    begin:
-      ({ target }: User) =>
-      (i: number) =>
-        call(target, `POST /api/auth/${path}`, {
-          payload:
-            path === 'password-reset'
-              ? { reset_token: `lkr_${i}`, password: 'an analytical engine' }
-              : { verification_token: `lkv_${i}` },
-          headers: elsewhere(),
-        }),
-  })),
+    begin: asking('POST /api/auth/password-reset', (i) => ({
+      payload: { reset_token: `lkr_${i}`, password: 'an analytical engine' },
+    })),
+  },
+  {
+    name: 'guess tokens of verifications',
+    of: ['verifyEmail'],
+    leaves: { 'failed reset or verification': TIMES },
+    succeeds: 0,
+    begin: asking('POST /api/auth/email-verification', (i) => ({
+      payload: { verification_token: `lkv_${i}` },
+    })),
+  },
   {
     name: 'guess the token of another address',
     of: ['changeEmail'],
     leaves: { 'failed proof of another address': 10 },
     succeeds: 0,
-    begin:
-      ({ target, access_token: token }) =>
-      (i) =>
-        call(target, 'POST /api/user/email', {
-          token,
-          payload: { verification_token: `lkv_${i}` },
-          headers: elsewhere(),
-        }),
+    begin: askingAsUser('POST /api/user/email', (i) => ({ verification_token: `lkv_${i}` })),
   },
   {
     name: 'sign up',
     of: ['signUp'],
     leaves: { signup: TIMES },
-    begin:
-      ({ target }) =>
-      () =>
-        call(target, 'POST /api/auth/signup', { payload: anAccount(), headers: elsewhere() }),
+    begin: asking('POST /api/auth/signup', () => ({ payload: anAccount() })),
   },
   {
     name: 'refresh',
@@ -242,7 +224,7 @@ export const LOOPS: Loop[] = [
   {
     name: 'log in and out',
     of: ['logIn', 'logOut'],
-    leaves: logins({ 'logout, and each ended session': TIMES }),
+    leaves: { login: TIMES, 'logout, and each ended session': TIMES },
     begin: (user) => async () => {
       const { access_token: token } = await logIn(user);
       return call(user.target, 'DELETE /api/auth', { token });
@@ -262,7 +244,7 @@ export const LOOPS: Loop[] = [
   {
     name: 'present a superseded refresh token',
     of: ['refresh'],
-    leaves: logins({ 'reuse of a refresh token': TIMES }),
+    leaves: { login: TIMES, 'reuse of a refresh token': TIMES },
     begin: (user) => async () => {
       const { target } = user;
       const { refresh_token: first } = await logIn(user);
@@ -275,7 +257,7 @@ export const LOOPS: Loop[] = [
   {
     name: 'log in, and change the password',
     of: ['logIn', 'changePassword'],
-    leaves: logins({ 'change of a password': TIMES, 'logout, and each ended session': TIMES }),
+    leaves: { login: TIMES, 'change of a password': TIMES, 'logout, and each ended session': TIMES },
     atMost: true,
     begin: ({ target, access_token: token, account: { username, password } }) =>
       inTurn(async (i) => {
@@ -307,24 +289,20 @@ export const LOOPS: Loop[] = [
     leaves: { 'a mail that is wanted': 3 },
     atMost: true,
     times: FEW,
-    begin:
-      ({ target, access_token: token }) =>
-      () =>
-        call(target, 'POST /api/user/email-verification', { token, headers: elsewhere() }),
+    begin: askingAsUser('POST /api/user/email-verification'),
   },
-  ...(
-    [
-      ['log out again', 'logOut', 'DELETE /api/auth'],
-      ['log out everywhere again', 'logOutEverywhere', 'DELETE /api/user/tokens'],
-    ] as const
-  ).map(([name, operation, line]): Loop => ({
-    name,
-    of: [operation],
+  {
+    name: 'log out again',
+    of: ['logOut'],
     leaves: { 'logout, and each ended session': 1, 'logout or deletion, repeated': TIMES },
     atMost: true,
-    begin:
-      ({ target, access_token: token }) =>
-      () =>
-        call(target, line, { token }),
-  })),
+    begin: askingAsUser('DELETE /api/auth'),
+  },
+  {
+    name: 'log out everywhere again',
+    of: ['logOutEverywhere'],
+    leaves: { 'logout, and each ended session': 1, 'logout or deletion, repeated': TIMES },
+    atMost: true,
+    begin: askingAsUser('DELETE /api/user/tokens'),
+  },
 ];

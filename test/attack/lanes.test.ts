@@ -1,59 +1,21 @@
 import { request } from 'node:http';
-import { test, type Test } from 'tap';
-import { LANE_PLACES } from '../../src/domain/limits/lanes.ts';
+import { test } from 'tap';
 import { aManager } from '../support/accounts.ts';
-import { buildTestApp, type TestApp } from '../support/app.ts';
-import { aClient, waitingForLocks } from '../support/begun.ts';
+import { buildTestApp } from '../support/app.ts';
 import { anAccount, bearer, call, logIn, signUp } from '../support/client.ts';
 import { everyOperation, type ValidRequest } from '../support/every-operation.ts';
+import { ADMITTED, aHolder, answerOf, PATIENT, rowOf, sent } from '../support/lanes.ts';
 import { PASSKEYS } from '../support/passkeys.ts';
 import { aReset, redeem } from '../support/resets.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 import { attackedOperations } from './operations.ts';
 
-/** One is under way. */
-const ADMITTED = LANE_PLACES + 1;
 const CONNECTIONS = 250;
 const EXTRA = 1;
-/** Nothing here waits until it is out of patience. */
-const ENVIRONMENT = { DATABASE_POOL: '5', DATABASE_TIMEOUT: '60000' };
-
-/** Requests at once, with what they were answered so far. */
-function sent(requests: Promise<{ status: number; body: string }>[]) {
-  const answers: { status: number; body: string }[] = [];
-  const all = Promise.all(requests.map(async (each) => answers.push(await each)));
-  return {
-    answers,
-    refused: () => answers.filter(({ status, body }) => status === 429 && body.includes('"lane"')).length,
-    statuses: async () => {
-      await all;
-      return answers.map(({ status }) => status).sort();
-    },
-  };
-}
-
-type Sent = Awaited<ReturnType<typeof call>>;
-const answerOf = (answer: Promise<Sent>) =>
-  answer.then(({ statusCode, body }) => ({ status: statusCode, body }));
-
-/** Holds rows, as a transaction of another replica does. */
-async function aHolder(t: Test, { databaseUrl }: TestApp) {
-  const [locks, watch] = [await aClient(t, databaseUrl), await aClient(t, databaseUrl)];
-  return {
-    hold: async (...statements: string[]) => {
-      await locks.query('BEGIN');
-      for (const statement of statements) await locks.query(`${statement} FOR NO KEY UPDATE`);
-    },
-    release: () => locks.query('COMMIT'),
-    waiting: () => waitingForLocks(watch),
-  };
-}
-
-const rowOf = (userId: number) => `SELECT FROM users WHERE id = ${userId}`;
 
 test('no operation holds more than one connection while it waits for an account', async (t) => {
-  const target = await buildTestApp(t, { env: { ...ENVIRONMENT, ...PASSKEYS } });
+  const target = await buildTestApp(t, { env: { ...PATIENT, ...PASSKEYS } });
   const { hold, release, waiting } = await aHolder(t, target);
   const statusesOf = new Map(attackedOperations().map(({ name, statuses }) => [name, statuses]));
   const inLane = new Set<string>();
@@ -88,7 +50,7 @@ test('no operation holds more than one connection while it waits for an account'
 });
 
 test('250 connections of one account take one connection to PostgreSQL', async (t) => {
-  const target = await buildTestApp(t, { env: ENVIRONMENT });
+  const target = await buildTestApp(t, { env: PATIENT });
   const url = await target.app.listen({ port: 0 });
   const { hold, release, waiting } = await aHolder(t, target);
   const service = await aManager(target.databaseUrl, target);
@@ -129,7 +91,7 @@ test('250 connections of one account take one connection to PostgreSQL', async (
 });
 
 test('a thief’s loop', async (t) => {
-  const target = await buildTestApp(t, { env: ENVIRONMENT });
+  const target = await buildTestApp(t, { env: PATIENT });
   const { hold, release } = await aHolder(t, target);
   const change = (token: string) =>
     answerOf(call(target, 'PATCH /api/user', { token, payload: { name: 'Again' } }));
@@ -192,7 +154,7 @@ test('a thief’s loop', async (t) => {
 });
 
 test('of 100 uses of one reset token one succeeds', async (t) => {
-  const target = await buildTestApp(t, { env: ENVIRONMENT });
+  const target = await buildTestApp(t, { env: PATIENT });
   const { user } = await signUp(target);
   const reset = await aReset(target.databaseUrl, user.id);
   const uses = sent(Array.from({ length: 100 }, () => answerOf(redeem(target, reset))));

@@ -299,7 +299,7 @@ export const EVENTS = {
     {
       ...NAMED,
       limit: OneOf(
-        'Which limit; `llt` is MAX_LLT_PER_USER, `llt_budget` RATE_LIMIT_LLT, `llt_network` RATE_LIMIT_LLT_NETWORK',
+        'Which limit; `llt` is MAX_LLT_PER_USER, `llt_budget` and `passkey_budget` RATE_LIMIT_LLT, `llt_network` RATE_LIMIT_LLT_NETWORK',
         ['llt', ...COUNTED_LIMITS],
       ),
       windowSeconds: Count('Length of the window', 900),

@@ -54,6 +54,8 @@ export interface SecondStepAccount {
   passkeys: { all: number; usable: number };
   /** Recovery codes that were not used. */
   codesLeft: number;
+  /** Whether the recovery code that was given is one of them. */
+  hasCode: boolean;
   /** The fingerprints of callers that have logged in with the factor lately. */
   knownCallers: readonly string[];
 }
@@ -81,8 +83,11 @@ export interface FactorCaller extends CallerKey {
  * `Lanes.run`.
  */
 export interface FactorStore {
-  /** null if there is no such account. */
-  findAccount(userId: number): Promise<SecondStepAccount | null>;
+  /**
+   * @param codeHash of a recovery code that is given.
+   * @returns null if there is no such account.
+   */
+  findAccount(userId: number, codeHash?: Uint8Array): Promise<SecondStepAccount | null>;
 
   /** null if there is no such account. */
   list(userId: number): Promise<FactorList | null>;

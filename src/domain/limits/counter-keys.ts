@@ -8,7 +8,7 @@ type LimitInRedis = Exclude<(typeof RATE_LIMITS)[number], 'mails' | 'lane'>;
  * time. So a counter is one of these, and a new limit does not compile until it says which:
  *
  * - `network`, `account`: roots, which a caller has few of.
- * - `name`, `device`: may stand alone, because each slot costs a hash of a password, and so does each device.
+ * - `name`, `device`: may stand alone, because each slot costs a hash of a password, whatever a device costs.
  * - `within`: what a caller makes anew, such as a version of the password or a set-up. It counts only beside that root,
  *   whose window is as long.
  * - `address`: the exception. A /48 has 65,536 of them, but one total for a network would let neighbours lock out known
@@ -24,6 +24,7 @@ export const COUNTED_BY = {
   llt_network: 'network',
   llt_budget: 'account',
   profile_budget: 'account',
+  passkey_budget: 'account',
   account: 'name',
   device: 'device',
   factor: { within: 'factor_total' },

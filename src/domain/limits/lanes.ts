@@ -4,11 +4,13 @@ import { makeFifo, makeRoundRobin, waitForTurn, type FairQueue, type Waiter } fr
 
 /**
  * Whose turn a piece of work takes in the lane of an account: that of registered services and operators, that of callers
- * who have just proved a password, a code or a one-time token, or that of callers who hold no more than a token. Who ends
- * the token in hand has a line beside it: a thief who keeps the token's own line full must not keep the owner from signing
- * out, and cannot loop this, because the first success ends the token.
+ * who have just proved a password, a code or a one-time token, that of callers who repeat such a proof, or that of callers
+ * who hold no more than a token. A proof is checked before the lane, because one that the transaction would only refuse
+ * must not take a place from the owner's login. Who ends the token in hand has a line beside it: a thief who keeps the
+ * token's own line full must not keep the owner from signing out, and cannot loop this, because the first success ends
+ * the token.
  */
-export type LaneTurn = 'service' | 'proof' | { token: number } | { ending: number };
+export type LaneTurn = 'service' | 'proof' | 'repeat' | { token: number } | { ending: number };
 
 /** How many wait for each account. */
 export const LANE_PLACES = 32;
@@ -31,9 +33,9 @@ export interface Lanes {
  * so a second transaction would only wait for the first with a connection in hand: a single account that is changed in
  * a loop would take all connections of the replica. In the lane it waits without one.
  *
- * Services, proofs and tokens take turns, and so do tokens among themselves. So neither the owner's login nor a service
- * waits for more than one piece of work of a stolen token, however often that is presented. If the lane is full, a newcomer
- * replaces the newest of the turn, and of its token, that has most.
+ * Services, proofs, repeats and tokens take turns, and so do tokens among themselves. So neither the owner's login nor a
+ * service waits for more than one piece of work of a stolen token, however often that is presented. If the lane is full, a
+ * newcomer replaces the newest of the turn, and of its token, that has most.
  * @param patience milliseconds.
  */
 export function makeLanes(patience: number, timers: Timers, clock: Pick<Clock, 'monotonic'>): Lanes {

@@ -3,6 +3,7 @@ import type { Sourced } from '../audit/source.ts';
 import { CLOCK_TOLERANCE, expiredError, type Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import { fieldError } from '../identifiers.ts';
+import type { Budget } from '../limits/budget.ts';
 import type { Observe } from '../metrics/observe.ts';
 import type { GuessOrigin } from '../passwords/guessing-limits.ts';
 import type { OpenSession } from '../sessions/open-session.ts';
@@ -26,6 +27,8 @@ interface LogInWithPasskeyPorts {
   verifyAnswers: VerifyAnswers | null;
   loginChallenges: LoginChallenges;
   openSession: OpenSession;
+  /** RATE_LIMIT_LLT, apart from long-lived tokens. */
+  budget: Budget;
   clock: Clock;
   audit: Audit;
   observe: Pick<Observe, 'passkeyRefused'>;
@@ -50,7 +53,8 @@ export interface LoginOptions {
 
 /**
  * A login with a passkey alone, which proves both steps. Failures are not counted for the account or the
- * network, because nobody guesses a signature and a count could lock a network out.
+ * network, because nobody guesses a signature and a count could lock a network out. Sessions are: other logins cost a
+ * hash each, and nothing else would bound how many an account opens and leaves in the stores.
  */
 export function makeLogInWithPasskey(ports: LogInWithPasskeyPorts) {
   const { loginChallenges, clock, observe } = ports;
@@ -73,7 +77,9 @@ export function makeLogInWithPasskey(ports: LogInWithPasskeyPorts) {
       if (!device.ok) throw new AuthError('validation_failed', { errors: [fieldError('/device', device)] });
       try {
         const proven = await prove(ports, verifyAnswers, request.answer);
-        return await open(ports, { ...request, device: device.value }, proven);
+        return await ports.budget({ userId: proven.passkey.userId }, request.from, () =>
+          open(ports, { ...request, device: device.value }, proven),
+        );
       } catch (error) {
         if (error instanceof AuthError && REFUSALS.includes(error.code)) observe.passkeyRefused();
         throw error;
@@ -109,9 +115,11 @@ async function prove(
   const challenge = readChallenge(ports, presented);
   if (!presented.isOurs) throw new AuthError('invalid_passkey');
   const { handle } = presented;
-  const found = await ports.passkeys.find(presented.credentialId, handle);
+  const found = await ports.passkeys.find(presented.credentialId, handle, challenge.nonce);
   if (!found.passkey) throw new AuthError(found.isOrphan ? 'passkey_unknown' : 'invalid_passkey');
-  const { passkey } = found;
+  const { passkey, isSpent } = found;
+  // The commit decides. But a thief of a used answer must not send it again and again to the account's lane.
+  if (isSpent) throw new AuthError('invalid_passkey');
   // A passkey keeps its RP ID, and a browser would not use it for another one.
   const isOfRpId = passkey.rpId === verifyAnswers.rpId;
   const shown = isOfRpId ? await verifyAnswers.checkLogin(presented, passkey.publicKey) : null;

@@ -94,7 +94,8 @@ export interface PasskeyRecord extends AuthenticatorState {
 
 /** What there is of a passkey that was presented. */
 export type FoundPasskey =
-  | { passkey: PasskeyRecord }
+  /** `isSpent`: it has signed this challenge for an earlier session, as far as a read without a lock tells. */
+  | { passkey: PasskeyRecord; isSpent: boolean }
   /** `isOrphan`: the handle is an account's, which has no such passkey and is enrolling none. */
   | { passkey: null; isOrphan: boolean };
 
@@ -111,7 +112,8 @@ export interface Enrolment {
  * `FactorStore`.
  */
 export interface PasskeyStore {
-  find(credentialId: Uint8Array, handle: Uint8Array | null): Promise<FoundPasskey>;
+  /** @param nonce of the challenge that it has signed. */
+  find(credentialId: Uint8Array, handle: Uint8Array | null, nonce: Uint8Array): Promise<FoundPasskey>;
 
   /**
    * Begins an enrolment for the caller's session, in place of the account's unconfirmed factor.

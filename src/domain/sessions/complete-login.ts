@@ -47,7 +47,7 @@ export function makeCompleteLogin(ports: CompleteLoginPorts) {
     const { origin, from } = request;
     const { device, proof } = parseRequest(request);
     const password = readToken(ports, request.loginToken);
-    const account = await findAccount(ports, password);
+    const account = await findAccount(ports, password, typeof proof === 'string' ? undefined : proof);
     const open = (factor: FactorProof | null) =>
       openProven(ports, { ...request, device }, { password, factor }, account);
     if (typeof proof === 'string')
@@ -61,8 +61,10 @@ export function makeCompleteLogin(ports: CompleteLoginPorts) {
       from,
       failure: () => ({ event: 'factor.refused', userId: account.userId, method: 'recovery_code' }),
     };
-    // The commit that uses the code up decides whether the account has it.
-    return ports.limitGuess(guess, () => open({ type: 'recovery_code', codeHash: proof }));
+    // The commit that uses the code up decides. But who knows the password alone must not fill the account's lane.
+    return ports.limitGuess(guess, () =>
+      open(account.hasCode ? { type: 'recovery_code', codeHash: proof } : null),
+    );
   };
 }
 
@@ -111,8 +113,9 @@ function readToken({ loginTokens, clock }: CompleteLoginPorts, token: string): P
 async function findAccount(
   { factors }: CompleteLoginPorts,
   { userId, passwordVersion, enabledAt }: PasswordProof,
+  codeHash: Uint8Array | undefined,
 ): Promise<SecondStepAccount> {
-  const account = await factors.findAccount(userId);
+  const account = await factors.findAccount(userId, codeHash);
   const isGood =
     account?.disabled === false &&
     account.passwordVersion === passwordVersion &&

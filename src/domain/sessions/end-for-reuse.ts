@@ -20,7 +20,7 @@ interface EndForReusePorts {
 
 /** Thefts that may wait for their record. */
 const MAX_THEFTS = 10_000;
-/** The most retries at once. Half of the pool is for requests, whatever its size. */
+/** The most retries at once. Half of a pool is for requests, unless it has one connection alone. */
 const AT_ONCE = 8;
 
 interface Theft extends TokenKey {

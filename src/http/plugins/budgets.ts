@@ -10,7 +10,8 @@ import './rate-limit.ts';
  * - `guesses`: failures of a network (RATE_LIMIT_NETWORK), which the use case counts (passwords/guessing-limits.ts).
  * - `signups`: accounts that a network opens (RATE_LIMIT_SIGNUP_NETWORK).
  * - `resets`: requests for a reset that a network sends (RATE_LIMIT_NETWORK), or a user with a token (RATE_LIMIT_ACCOUNT).
- * - `account`: wrong codes of an account (RATE_LIMIT_FACTOR): whoever gets as far knows its password.
+ * - `account`: wrong codes of an account (RATE_LIMIT_FACTOR), since whoever gets as far knows its password, and the sessions
+ *   that its passkeys open (RATE_LIMIT_LLT). A passkey's answer that opens none leaves nothing, and is counted nowhere else.
  */
 const BUDGETS = { guesses: 'login', signups: 'signup', resets: 'login', account: 'login' } as const;
 

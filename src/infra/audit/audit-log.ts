@@ -17,7 +17,7 @@ interface AuditLogPorts {
   openAudit: (fate: { onLost: (lines: number) => void; onWritten: () => void }) => (line: string) => void;
   /** Lines were lost. @param code of the error; `WAITING` if too many lines wait for a reader or a disk. */
   onLost: (lines: number, code: string) => void;
-  /** What waited was written. */
+  /** All that waited was written. */
   onWritten: () => void;
 }
 
@@ -76,7 +76,8 @@ function toFile(path: string, { onLost, onWritten }: AuditLogPorts): AuditLog {
         const whole = taken.toString().trimStart().split('\n').length - 1;
         // Only a full disk takes a part of a write.
         if (whole < lines.length) onLost(lines.length - whole, 'ENOSPC');
-        else onWritten();
+        // Before, a slow disk may lose the next line, and the log would tell of both in turns.
+        else if (waiting.length === 0) onWritten();
       } catch (error) {
         const { code, name } = error as NodeJS.ErrnoException;
         onLost(lines.length, code ?? name);

@@ -30,6 +30,7 @@ interface AccountRow {
   enabledAt: Date | null;
   knownCallers: string[];
   codesLeft: bigint;
+  hasCode: boolean;
   passkeys: bigint;
   usablePasskeys: bigint;
   factorId: bigint | null;
@@ -48,7 +49,7 @@ export function makeFactorStore(
   const { prisma, inLane } = postgres;
   const { notices, rpId } = settings;
   return {
-    findAccount: (userId) =>
+    findAccount: (userId, codeHash) =>
       mapDatabaseErrors(async () => {
         const [row] = await onPrimary<AccountRow>(
           prisma,
@@ -56,6 +57,8 @@ export function makeFactorStore(
             SELECT users.id, password_version AS "passwordVersion", disabled_at IS NOT NULL AS disabled,
               enabled_at AS "enabledAt", ${FACTOR_CALLERS},
               (SELECT count(*) FROM recovery_codes WHERE user_id = users.id) AS "codesLeft",
+              EXISTS (SELECT FROM recovery_codes WHERE user_id = users.id
+                AND code_hash = ${codeHash ? new Uint8Array(codeHash) : null}::bytea) AS "hasCode",
               (SELECT count(*) FROM factors WHERE user_id = users.id AND type = 'passkey'
                 AND confirmed_at IS NOT NULL) AS passkeys,
               (SELECT count(*) FROM factors JOIN passkeys ON factor_id = factors.id WHERE user_id = users.id
@@ -242,6 +245,7 @@ function toAccount(row: AccountRow): SecondStepAccount {
     totp: row.factorId === null ? null : toTotp({ ...row, id: row.factorId }),
     passkeys: { all: Number(row.passkeys), usable: Number(row.usablePasskeys) },
     codesLeft: Number(row.codesLeft),
+    hasCode: row.hasCode,
     knownCallers: row.knownCallers,
   };
 }

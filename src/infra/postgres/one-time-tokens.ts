@@ -73,7 +73,8 @@ export async function findToken(
 
 /**
  * Does what a one-time token is for, in one commit, which has to void it. A first read, without a lock, finds its account,
- * whose lane is then entered. Under the lock of the user's row the token is looked up again.
+ * whose lane is then entered: by a repeat in a line of its own, since anyone who has seen the link can send it without end.
+ * Under the lock of the user's row the token is looked up again.
  * @returns null if the token is unknown, used, voided or expired.
  * @throws AuthError `unavailable` at a standby, which may not have heard of the token yet, and as `Lanes.run`
  */
@@ -83,13 +84,14 @@ export async function withToken<Result>(
   tokenHash: Uint8Array,
   work: (tx: AccountTransaction, token: OneTimeToken, locked: LockedUser) => Promise<Result>,
 ): Promise<Result | null> {
-  const [owner] = await onPrimary<{ id: bigint }>(
+  const [owner] = await onPrimary<{ id: bigint; isUsed: boolean }>(
     prisma,
-    Prisma.sql`SELECT user_id AS id FROM ${TOKENS} WHERE ${isToken(kinds, tokenHash)}`,
+    Prisma.sql`
+      SELECT user_id AS id, used_at IS NOT NULL AS "isUsed" FROM ${TOKENS} WHERE ${isToken(kinds, tokenHash)}`,
   );
   if (!owner) return null;
   const userId = Number(owner.id);
-  return inLane(userId, 'proof', async (tx) => {
+  return inLane(userId, owner.isUsed ? 'repeat' : 'proof', async (tx) => {
     const locked = await lockUser(tx, userId);
     const token = locked && (await findToken(tx, userId, kinds, tokenHash));
     return token && work(tx, token, locked);

@@ -27,7 +27,15 @@ interface FoundRow {
   passwordVersion: number;
   disabled: boolean;
   enabledAt: Date | null;
+  isSpent: boolean;
   isOrphan: boolean;
+}
+
+/** A challenge older than all that are kept may be a spent one, so it counts as one. */
+function isUnspent(challenge: Uint8Array): Prisma.Sql {
+  const nonce = Prisma.sql`${bytes(challenge)}::bytea`;
+  return Prisma.sql`${nonce} <> ALL (used_challenges)
+    AND (cardinality(used_challenges) < ${KEPT} OR ${nonce} > used_challenges[${KEPT}])`;
 }
 
 /** The passkeys in PostgreSQL. */
@@ -36,7 +44,7 @@ export function makePasskeyStore(
   settings: FactorSettings,
 ): PasskeyStore {
   return {
-    find: (credentialId, handle) =>
+    find: (credentialId, handle, nonce) =>
       mapDatabaseErrors(async () => {
         // One statement: between two, an enrolment could be confirmed, and neither would find it.
         const [row] = await onPrimary<FoundRow>(
@@ -45,7 +53,7 @@ export function makePasskeyStore(
             SELECT coalesce(factors.id, 0) AS id, users.id AS "userId", rp_id AS "rpId", public_key AS "publicKey",
               counter, backup_eligible AS "backupEligible", backed_up AS "backedUp", passkey_handle AS handle,
               password_version AS "passwordVersion", disabled_at IS NOT NULL AS disabled, enabled_at AS "enabledAt",
-              passkeys.factor_id IS NULL AND EXISTS (SELECT FROM users AS owner WHERE owner.passkey_handle = given.handle
+              NOT (${isUnspent(nonce)}) AS "isSpent", passkeys.factor_id IS NULL AND EXISTS (SELECT FROM users AS owner WHERE owner.passkey_handle = given.handle
                 AND NOT EXISTS (SELECT FROM factors AS open WHERE open.user_id = owner.id AND open.type = 'passkey'
                   AND open.confirmed_at IS NULL AND open.created_at > now() - ${OPEN})) AS "isOrphan"
             FROM (SELECT ${bytes(credentialId)}::bytea AS id, ${handle && bytes(handle)}::bytea AS handle) AS given
@@ -129,8 +137,7 @@ export function makePasskeyStore(
 }
 
 /**
- * Uses up the challenge that a passkey has signed, under the lock of the user's row. A challenge older than
- * all that are kept may be a spent one, so it is refused as well.
+ * Uses up the challenge that a passkey has signed, under the lock of the user's row.
  * @param at milliseconds since 1970.
  * @throws AuthError `invalid_passkey` if it was used, or the passkey is gone, meanwhile
  */
@@ -140,15 +147,13 @@ export async function usePasskey(
   { factorId, challenge, shown }: Extract<FactorProof, { type: 'passkey' }>,
   at: number,
 ): Promise<void> {
-  const nonce = bytes(challenge);
   const used = await tx.$executeRaw`
     WITH used AS (
       UPDATE passkeys SET counter = greatest(counter, ${BigInt(shown.counter)}),
         backup_eligible = ${shown.backupEligible}, backed_up = ${shown.backedUp},
         used_challenges = ARRAY(
-          SELECT each FROM unnest(used_challenges || ${nonce}::bytea) AS each ORDER BY each DESC LIMIT ${KEPT})
-      WHERE factor_id = ${BigInt(factorId)} AND ${nonce} <> ALL (used_challenges)
-        AND (cardinality(used_challenges) < ${KEPT} OR ${nonce} > used_challenges[${KEPT}])
+          SELECT each FROM unnest(used_challenges || ${bytes(challenge)}::bytea) AS each ORDER BY each DESC LIMIT ${KEPT})
+      WHERE factor_id = ${BigInt(factorId)} AND ${isUnspent(challenge)}
       RETURNING factor_id
     )
     UPDATE factors SET last_used_at = ${new Date(at)} FROM used
@@ -189,6 +194,7 @@ function toFound(row: FoundRow | undefined): FoundPasskey {
       disabled,
       enabledAt: row.enabledAt?.getTime() ?? 0,
     },
+    isSpent: row.isSpent,
   };
 }
 

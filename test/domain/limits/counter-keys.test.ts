@@ -34,6 +34,7 @@ const KEYS: Record<SlotLimit, string> = {
   llt_budget: 'llt_budget 7',
   llt_network: 'llt_network 192.0.2.0/24',
   profile_budget: 'profile_budget 7',
+  passkey_budget: 'passkey_budget 7',
 };
 
 test('every counter has the key that it had, so that both versions of a fleet count together', async (t) => {
@@ -56,6 +57,7 @@ test('every counter has the key that it had, so that both versions of a fleet co
   for (const limits of [
     ofUser('llt_budget'),
     ofUser('profile_budget'),
+    ofUser('passkey_budget'),
     ofUser('reset_account'),
     ofNetwork('llt_network'),
     ofNetwork('signup_network'),

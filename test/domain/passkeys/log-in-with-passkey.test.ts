@@ -34,6 +34,7 @@ interface Given {
   presented?: Partial<PresentedPasskey> | null;
   challenge?: 'ours' | 'foreign';
   found?: Partial<PasskeyRecord> | { isOrphan: boolean };
+  isSpent?: true;
   shown?: AuthenticatorState | null;
   /** What opening the session ends with. */
   fault?: Error | null;
@@ -45,6 +46,7 @@ function aService({
   presented = {},
   challenge = 'ours',
   found = {},
+  isSpent,
   shown = STATE,
   fault,
   isOff,
@@ -71,7 +73,9 @@ function aService({
     checkEnrolment: () => Promise.resolve(null),
   };
   const lookUp = (): FoundPasskey =>
-    'isOrphan' in found ? { passkey: null, isOrphan: found.isOrphan } : { passkey: { ...RECORD, ...found } };
+    'isOrphan' in found
+      ? { passkey: null, isOrphan: found.isOrphan }
+      : { passkey: { ...RECORD, ...found }, isSpent: isSpent ?? false };
   const useCase = makeLogInWithPasskey({
     passkeys: { find: () => step('record').then(lookUp) },
     verifyAnswers: isOff ? null : verifyAnswers,
@@ -87,6 +91,10 @@ function aService({
       if (fault) throw fault;
       const grant = { tokenId: 11, generation: 1, createdAt: clock.now(), acr: 'phr' as const };
       return fault === null ? null : { user: aUser(), ...grant };
+    },
+    budget: (holder, _from, task) => {
+      done.push(`budget of ${holder.userId}`);
+      return task();
     },
     clock,
     audit: (event) => events.push(event),
@@ -110,6 +118,7 @@ test('each check comes in its order, and the session opens with what was looked 
     'challenge',
     'record',
     'signature',
+    'budget of 7',
     'open {"userId":7,"passwordVersion":2,"enabledAt":0} passkey',
   ]);
   t.strictSame(events, []);
@@ -122,6 +131,7 @@ test('what is wrong ends it before the next check', async (t) => {
     [{ presented: { isOurs: false } }, ['challenge']],
     [{ found: { isOrphan: false } }, ['challenge', 'record']],
     [{ found: { rpId: 'example.org' } }, ['challenge', 'record']],
+    [{ isSpent: true }, ['challenge', 'record']],
     [{ shown: null }, ['challenge', 'record', 'signature']],
     [{ presented: { handle: null } }, ['challenge', 'record', 'signature']],
     [{ presented: { handle: Buffer.alloc(32, 8) } }, ['challenge', 'record', 'signature']],

@@ -37,8 +37,12 @@ function aService({ account = {}, password = {}, fault }: Given = {}) {
   const totp = { id: 3, sealed: SEALED, lastStep: step - 1 };
   const factors = { totp, passkeys: { all: 0, usable: 0 }, codesLeft: 2 };
   const known = { ...PASSWORD, disabled: false, ...factors, knownCallers: ['home'], ...account };
+  const hasCode = (codeHash?: Uint8Array) => codeHash?.toString() === hashRecoveryCode(CODE)?.toString();
   const completeLogin = makeCompleteLogin({
-    factors: { findAccount: (userId) => Promise.resolve(userId === 7 && account ? known : null) },
+    factors: {
+      findAccount: (userId, codeHash) =>
+        Promise.resolve(userId === 7 && account ? { hasCode: hasCode(codeHash), ...known } : null),
+    },
     loginTokens: { read: (token) => (token === 'ours' ? { ...PASSWORD, issuedAt, ...password } : null) },
     secrets: {
       open: (userId, sealed) => {
@@ -124,6 +128,9 @@ test('a wrong code and a used one open nothing', async (t) => {
     t.equal(done.length, 1, 'tried within a limit, and no session');
     t.match(events, [{ event: 'factor.refused', userId: 7, method: 'totp' }]);
   }
+  const unknown = aService();
+  await t.rejects(unknown.attempt(CODE.replace('M', 'N')), { code: 'invalid_second_factor' });
+  t.match(unknown.done, [['recovery code', {}]], 'one that the account lacks enters no lane');
   const late = aService({ fault: new AuthError('invalid_second_factor') });
   await t.rejects(late.attempt(CODE), { code: 'invalid_second_factor' });
   t.strictSame(late.events, [{ event: 'factor.refused', userId: 7, method: 'recovery_code' }]);

@@ -108,7 +108,7 @@ function aService({
         const factor = { userId, passwordVersion: 0, disabled, enabledAt: 0, knownCallers: [] };
         const totp = { id: 3, sealed: { keyId: '', secret: new Uint8Array() }, lastStep: 0 };
         const passkeys = { all: 0, usable: 0 };
-        return { ...factor, totp: hasTotp ? totp : null, passkeys, codesLeft };
+        return { ...factor, totp: hasTotp ? totp : null, passkeys, codesLeft, hasCode: false };
       },
     },
     loginTokens: { issue: (proof) => JSON.stringify(proof) },

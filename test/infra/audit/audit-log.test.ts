@@ -44,9 +44,22 @@ test('a full disk keeps whole lines only, and counts the others', (t) => {
     encoding: 'utf8',
   });
   t.equal(stderr, '');
-  t.strictSame(JSON.parse(stdout), ['written', [1, 'ENOSPC'], 'written']);
+  t.strictSame(JSON.parse(stdout), [[1, 'ENOSPC'], 'written']);
   t.equal(readFileSync(file, 'utf8'), `${filling}0123456789\nwhole\nshort\n`);
   t.end();
+});
+
+test('a slow disk loses what is too much, and has written only when nothing waits', async (t) => {
+  const file = join(testFolder(t), 'audit.jsonl');
+  const seen: (string | number)[] = [];
+  const { openAudit } = silentOutput;
+  const onLost = (lines: number, code: string) => seen.push(lines, code);
+  const log = openAuditLog(`file:${file}`, { openAudit, onLost, onWritten: () => seen.push('written') });
+  const line = `${'x'.repeat(1023)}\n`;
+  for (let i = 0; i < 1025; i++) log.write(line);
+  await log.flush();
+  t.strictSame(seen, [1, 'WAITING', 'written']);
+  t.equal(readFileSync(file, 'utf8').length, 1024 * line.length);
 });
 
 test('of a batch, the lines before the one that did not fit stay', (t) => {
