@@ -205,10 +205,15 @@ export const PROBLEMS = ${JSON.stringify(Object.fromEntries(problems))} as const
     return Object.fromEntries(
       Object.entries(properties).map(([field, schema]) => {
         const kinds = (schema.anyOf ?? [schema]).map((kind) => resolved(document, kind));
-        const { minLength: min, maxLength: max } = kinds[0];
+        const [{ minLength, maxLength, minItems, maxItems, minimum, pattern, items }] = kinds;
+        const bounds = {
+          min: minLength ?? minItems ?? minimum,
+          max: maxLength ?? maxItems,
+          pattern: pattern ?? items?.pattern,
+        };
         return [
           field,
-          { types: kinds.map(({ type }) => type), isRequired: required.includes(field), min, max },
+          { types: kinds.map(({ type }) => type), isRequired: required.includes(field), ...bounds },
         ];
       }),
     );

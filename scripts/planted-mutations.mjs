@@ -1,6 +1,6 @@
-// At most 40 mistakes in files that Stryker does not mutate (stryker.config.json). Each removes a line whose loss opens an
-// account, keeps an ended token good, or leaks a secret. It names a file, a text that occurs there once, its replacement,
-// and the tests that may catch it.
+// Mistakes in files that Stryker does not mutate (stryker.config.json). Each removes a line whose loss opens an account,
+// keeps an ended token good, leaks a secret, or lets anybody stop a replica. It names a file, a text that occurs there
+// once, its replacement, and the tests that may catch it.
 
 /** Files are named below src/, tests below test/; those of the packages for services by their whole path. */
 export function pathOf(file) {
@@ -246,13 +246,46 @@ export const mutations = [
     ],
   ),
   ...inFile(
-    'domain/passkeys/log-in-with-passkey.ts',
-    ['domain/passkeys/log-in-with-passkey'],
-    ['a passkey logs in without its account’s handle', '!shown || !isOwners ||', '!shown ||'],
-    ['a passkey opens a disabled account', ' || passkey.disabled)', ')'],
+    'infra/postgres/passkey-store.ts',
+    ['attack/old-sessions'],
     [
-      'a page of another origin passes a passkey on',
-      "if (!presented.isOurs) throw new AuthError('invalid_passkey');",
+      'a session that is not recent begins a passkey',
+      'await lockToAdd(tx, caller, settings, passwordVersion);',
+      '',
+    ],
+    [
+      'a session from before the first factor confirms a passkey',
+      'const locked = await lockToAdd(tx, caller, settings);',
+      'const locked = await lockToAdd(tx, { ...caller, withFactor: null, createdAt: Infinity }, settings);',
+    ],
+  ),
+  ...inFile(
+    'infra/webauthn/verify-answer.ts',
+    ['attack/passkeys'],
+    [
+      'a passkey logs in without its PIN',
+      'counter: 0 },\n          requireUserVerification: true,',
+      'counter: 0 },\n          requireUserVerification: false,',
+    ],
+    [
+      'a security key without PIN becomes a passkey',
+      'requireUserPresence: true,\n          requireUserVerification: true,',
+      'requireUserPresence: true,\n          requireUserVerification: false,',
+    ],
+    ['a frame in another site asks', 'crossOrigin !== false || ', ''],
+    [
+      'a passkey of another enrolment is confirmed',
+      "expectedChallenge: Buffer.from(challenge).toString('base64url'),",
+      'expectedChallenge: clientData.challenge,',
+    ],
+    [
+      'a passkey has an id that nobody has signed',
+      'if (!verified || info.credential.id !== answer.id) return null;',
+      'if (!verified) return null;',
+    ],
+    [
+      'an exponent stops the event loop at each login',
+      "if (isRsa && publicExponent !== RSA_EXPONENT) throw new RangeError('exponent');",
       '',
     ],
   ),

@@ -1,6 +1,13 @@
 import type { Test } from 'tap';
 import { buildTestApp, type TestApp } from '../support/app.ts';
-import { aPasskey, FLAGS, type EnrolmentOddities, type LoginOddities } from '../support/authenticator.ts';
+import {
+  aPasskey,
+  FLAGS,
+  rsaKey,
+  type EnrolmentOddities,
+  type LoginOddities,
+} from '../support/authenticator.ts';
+import { encodeCbor } from '../support/cbor.ts';
 import { pairOf, signUp } from '../support/client.ts';
 import {
   confirmPasskey,
@@ -40,6 +47,12 @@ async function anOwner(target: TestApp) {
   const confirmed = await confirmPasskey(target, token, passkey.enrol(options));
   if (confirmed.statusCode !== 200) throw new Error(confirmed.body);
   return { passkey, handle: options.user.id, userId: user.id };
+}
+
+/** As an authenticator encodes it. */
+function rsaKeyOf(exponent: Uint8Array): Buffer {
+  const { n = '' } = aPasskey({ algorithm: 'RS256' }).privateKey.export({ format: 'jwk' });
+  return encodeCbor(new Map(rsaKey(Buffer.from(n, 'base64url'), exponent)));
 }
 
 async function sessionsOf(t: Test, target: TestApp, userId: number, expected: number, what: string) {
@@ -105,13 +118,19 @@ onAStore('answers that are signed as an attacker would', async (t, env) => {
     await attempt('the credential of another', { credentialId: owner.passkey.credentialId });
     await attempt('an empty id', { credentialId: Buffer.of() });
     await attempt('an id of 1,024 bytes', { credentialId: Buffer.alloc(1024) });
+    await attempt('an RSA key with another exponent', { coseKey: rsaKeyOf(Buffer.of(3)) });
+    const id = Buffer.alloc(16, 1).toString('base64url');
+    const renamed = { ...aPasskey({ origin: ORIGIN }).enrol(options), id, rawId: id };
+    refused(t, await confirmPasskey(target, token, renamed), 401, 'invalid_passkey');
     const factors = await sql(
       target.databaseUrl,
       'SELECT id FROM factors WHERE user_id = $1 AND confirmed_at IS NOT NULL',
       [user.id],
     );
     t.strictSame(factors, []);
-    const confirmed = await confirmPasskey(target, token, aPasskey({ origin: ORIGIN }).enrol(options));
+    const usual = rsaKeyOf(Buffer.of(1, 0, 1));
+    const honest = aPasskey({ origin: ORIGIN }).enrol(options, { coseKey: usual });
+    const confirmed = await confirmPasskey(target, token, honest);
     t.equal(confirmed.statusCode, 200, confirmed.body);
   });
 });

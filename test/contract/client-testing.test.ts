@@ -102,6 +102,8 @@ async function transcriptOf({ url, fetch, passWindow }: World): Promise<string[]
     { ...ADA, username: 5 },
     { ...ADA, username: ' ' },
     { ...ADA, name: 'x'.repeat(129), device: '' },
+    { ...ADA, username: 'a b', email: 'ada' },
+    { ...ADA, username: 'a@b', email: 'ada @example.com' },
   ])
     await ask(SIGNUP, { body });
   const ada = await signUp({ ...ADA, device: 'Laptop' });
@@ -151,6 +153,8 @@ async function transcriptOf({ url, fetch, passWindow }: World): Promise<string[]
     { locale: 'de' },
     { locale: null },
     { locale: 5 },
+    { locale: 'x' },
+    { locale: '' },
     { username: 'countess' },
     { username: 'countess', current_password: 'wrong' },
     { username: 'BOB', current_password: ADA.password },
@@ -184,7 +188,17 @@ async function transcriptOf({ url, fetch, passWindow }: World): Promise<string[]
   const scopes = ['orders:read'];
   await ask('POST /api/user/tokens', { token, body: { name: 'Report', scopes } });
   await ask('POST /api/user/tokens', { token, body: { name: 'Report', scopes, audience: 'none' } });
-  await ask('POST /api/user/tokens', { token, body: { name: 'Report', scopes: 'orders:read' } });
+  for (const wrong of [
+    { scopes: 'orders:read' },
+    { scopes: [] },
+    { scopes: Array.from({ length: 33 }, (_, i) => `scope-${i}`) },
+    { scopes: ['Orders'] },
+    { scopes: [7] },
+    { scopes: ['orders:read', 'orders:read'], expires_in: 59 },
+    { expires_in: 400 * 86_400 },
+    { expires_in: 60.5, name: '' },
+  ])
+    await ask('POST /api/user/tokens', { token, body: { name: 'Report', scopes, ...wrong } });
   const listed = await lists(token);
   const ids = {
     own: listed.find(({ current }) => current)?.id,

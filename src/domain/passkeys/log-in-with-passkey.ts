@@ -166,8 +166,8 @@ async function open(
   if (!opened) throw new AuthError('invalid_passkey');
   // Both are accepted: synced passkeys do either, and so do logins that overtake each other.
   const signal = { userId, tokenId: opened.tokenId, factorId };
-  const isCounting = shown.counter > 0 || passkey.counter > 0;
-  if (isCounting && shown.counter <= passkey.counter)
+  // An authenticator that does not count answers 0 each time.
+  if (passkey.counter > 0 && shown.counter <= passkey.counter)
     ports.audit({ event: 'passkey.counter_behind', ...signal }, from);
   if (shown.backupEligible !== passkey.backupEligible)
     ports.audit({ event: 'passkey.eligibility_changed', ...signal }, from);

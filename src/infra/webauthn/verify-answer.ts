@@ -97,7 +97,9 @@ export function makeVerifyAnswers({
         return {
           credentialId,
           publicKey: spkiOf(info.credential.publicKey),
-          transports: transports.filter((name) => TRANSPORT.test(name)).slice(0, MAX_TRANSPORTS),
+          transports: [...new Set(transports)]
+            .filter((name) => TRANSPORT.test(name))
+            .slice(0, MAX_TRANSPORTS),
           ...stateOf(info, info.credential.counter),
         } satisfies NewPasskey;
       }),

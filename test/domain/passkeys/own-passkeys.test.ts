@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { test } from 'tap';
+import type { AuditEvent } from '../../../src/domain/audit/event.ts';
 import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { makeProven } from '../../../src/domain/factors/proven.ts';
+import { hashRecoveryCode } from '../../../src/domain/factors/recovery-codes.ts';
 import { makeOwnPasskeys } from '../../../src/domain/passkeys/own-passkeys.ts';
 import type { NewPasskey, VerifyAnswers } from '../../../src/domain/passkeys/ports.ts';
 import { aCaller } from '../../support/caller.ts';
@@ -26,18 +28,30 @@ const PASSKEY: NewPasskey = {
   backedUp: true,
 };
 
+/** Which the account has from an earlier enrolment. */
+const HANDLE = Buffer.alloc(32, 7);
+
 interface Given {
   isOn?: boolean;
   hasBegun?: boolean;
   /** What its answer says; null if it is refused. */
   passkey?: NewPasskey | null;
+  /** What the store says of the effect. */
+  confirmed?: { isFirst: boolean } | null;
 }
 
 /** Ada, who has begun to enrol a passkey with session 11. */
-function aService({ isOn = true, hasBegun = true, passkey = PASSKEY }: Given = {}) {
+function aService({
+  isOn = true,
+  hasBegun = true,
+  passkey = PASSKEY,
+  confirmed = { isFirst: true },
+}: Given = {}) {
   const clock = aClock();
   const createdAt = clock.now();
   const { done, step } = makeSteps();
+  const events: AuditEvent[] = [];
+  const hashes: Uint8Array[] = [];
   const account = { user, passwordHash: new Uint8Array(1), enabledAt: 0, knownCallers: [] };
   const verifyAnswers: VerifyAnswers = {
     rpId: 'example.com',
@@ -49,54 +63,90 @@ function aService({ isOn = true, hasBegun = true, passkey = PASSKEY }: Given = {
     step('password').then(() => ({ ...account, passwordVersion: 4, email: 'ada@example.com' }));
   const passkeys = makeOwnPasskeys({
     passkeys: {
-      setUp: async (_, { handle, challenge, passwordVersion, limit }) => {
-        await step('set up', handle.length, challenge.length, passwordVersion, limit);
-        return { handle, existing: [] };
+      setUp: async (_, { handle, challenge, createdAt: at, passwordVersion, limit }) => {
+        await step('set up', handle.length, challenge.length, at - createdAt, passwordVersion, limit);
+        return { handle: HANDLE, existing: [{ credentialId: Buffer.from('id'), transports: ['usb'] }] };
       },
       findUnconfirmed: () =>
         Promise.resolve(hasBegun ? { factorId: 3, challenge: Buffer.from('challenge'), createdAt } : null),
-      confirm: async (_, { name, at }) => {
-        await step('confirm', name, at - createdAt);
-        return { isFirst: true };
+      confirm: async (_, { factorId, name, at, codeHashes }) => {
+        await step('confirm', factorId, name, at - createdAt);
+        hashes.push(...codeHashes);
+        return confirmed;
       },
     },
     verifyAnswers: isOn ? verifyAnswers : null,
     proven: makeProven({ confirmPassword, loginMaxAge: 600, clock }),
     issuer: 'Example',
-    randomBytes,
+    randomBytes: (size) => (size === 32 ? Buffer.alloc(size, 5) : randomBytes(size)),
     clock,
-    audit: () => undefined,
+    audit: (event) => events.push(event),
   });
   const caller = aCaller(user, 11);
   const confirm = (name = 'Phone') => passkeys.confirm(caller, { name, answer: ANSWER }, NO_REQUEST);
-  return { clock, done, passkeys, caller, confirm };
+  return { clock, done, events, hashes, passkeys, caller, confirm };
 }
 
 test('an enrolment begins after the password, with a challenge and a handle of 256 bits', async (t) => {
   const { passkeys, caller, done } = aService();
-  const options = await passkeys.setUp(caller, REQUEST);
-  t.match(options, { rp: { id: 'example.com', name: 'Example' }, user: { name: user.username } });
-  t.strictSame(done, ['password', 'set up 32 32 4 10']);
+  t.strictSame(await passkeys.setUp(caller, REQUEST), {
+    rp: { id: 'example.com', name: 'Example' },
+    user: { id: HANDLE.toString('base64url'), name: user.username, displayName: user.name },
+    challenge: Buffer.alloc(32, 5).toString('base64url'),
+    pubKeyCredParams: [
+      { type: 'public-key', alg: -7 },
+      { type: 'public-key', alg: -8 },
+      { type: 'public-key', alg: -257 },
+    ],
+    timeout: 300_000,
+    excludeCredentials: [{ type: 'public-key', id: 'aWQ', transports: ['usb'] }],
+    authenticatorSelection: {
+      residentKey: 'required',
+      requireResidentKey: true,
+      userVerification: 'required',
+    },
+    attestation: 'none',
+    extensions: { credProps: true },
+  });
+  t.strictSame(done, ['password', 'set up 32 32 0 4 10']);
 });
 
 test('its challenge is good for five minutes and the tolerance', async (t) => {
   const { clock, confirm, done } = aService();
   clock.pass(304_999);
-  const { id, recoveryCodes } = await confirm();
-  t.match({ id, codes: recoveryCodes?.length }, { id: 3, codes: 10 });
-  t.strictSame(done, ['check challenge', 'confirm Phone 304999']);
+  await confirm();
+  t.strictSame(done, ['check challenge', 'confirm 3 Phone 304999']);
   clock.pass(1);
   await t.rejects(confirm(), { code: 'invalid_passkey' });
   t.equal(done.length, 2, 'nothing is checked then');
 });
 
-test('nothing is confirmed that was not begun, or not verified', async (t) => {
-  for (const given of [{ hasBegun: false }, { passkey: null }]) {
-    const { confirm, done } = aService(given);
-    await t.rejects(confirm(), { code: 'invalid_passkey' });
-    t.notOk(done.some((each) => each.startsWith('confirm')));
+test('the first factor of an account brings recovery codes, and each one is audited', async (t) => {
+  for (const isFirst of [true, false]) {
+    const { confirm, events, hashes } = aService({ confirmed: { isFirst } });
+    const { id, recoveryCodes } = await confirm();
+    t.equal(id, 3);
+    const stored = recoveryCodes?.map((code) => hashRecoveryCode(code));
+    if (isFirst) t.strictSame(stored, hashes);
+    else t.equal(recoveryCodes, null);
+    t.equal(hashes.length, 10);
+    t.strictSame(events, [{ event: 'factor.added', userId: user.id, by: 11, factorId: 3, type: 'passkey' }]);
   }
-  await t.rejects(aService().confirm(' '), { code: 'validation_failed' });
+});
+
+test('nothing is confirmed that was not begun, or not verified, or was replaced meanwhile', async (t) => {
+  const cases: [Given, string[]][] = [
+    [{ hasBegun: false }, []],
+    [{ passkey: null }, ['check challenge']],
+    [{ confirmed: null }, ['check challenge', 'confirm 3 Phone 0']],
+  ];
+  for (const [given, steps] of cases) {
+    const { confirm, done, events } = aService(given);
+    await t.rejects(confirm(), { code: 'invalid_passkey' });
+    t.strictSame([done, events], [steps, []]);
+  }
+  const unnamed = aService().confirm(' ');
+  await t.rejects(unnamed, { code: 'validation_failed', errors: [{ path: '/name' }] });
 });
 
 test('with passkeys off, or by a clock that is not trusted, nothing is done', async (t) => {

@@ -270,7 +270,9 @@ onAStore('a passkey is enrolled', async (t, env) => {
       [-7, -8, -257],
     );
     const passkey = created(aBrowser(), options);
-    const confirmed = await confirmPasskey(target, token, passkey, ' Phone ');
+    const transports = ['usb', 'nfc', 'usb', 'Carrier Pigeon'];
+    const answer = { ...passkey, response: { ...passkey.response, transports } };
+    const confirmed = await confirmPasskey(target, token, answer, ' Phone ');
     t.equal(confirmed.statusCode, 200, confirmed.body);
     const { id, recovery_codes: codes } = confirmed.json<{ id: number; recovery_codes: string[] }>();
     t.equal(codes.length, 10);
@@ -279,6 +281,8 @@ onAStore('a passkey is enrolled', async (t, env) => {
       recovery_codes_left: 10,
       accepted_passkeys: { rpId: 'example.com', userId: user.id, allAcceptedCredentialIds: [passkey.id] },
     });
+    const kept = 'SELECT transports FROM passkeys WHERE factor_id = $1';
+    t.strictSame(await sql(target.databaseUrl, kept, [id]), [{ transports: ['usb', 'nfc'] }]);
     refused(t, await confirmPasskey(target, token, passkey), 401, 'invalid_passkey');
   });
 

@@ -45,8 +45,11 @@ type Handlers = {
 interface Field {
   types: readonly string[];
   isRequired: boolean;
+  /** The least number, or of how many characters or items. */
   min?: number;
   max?: number;
+  /** Of a text, or of each item. */
+  pattern?: string;
 }
 
 interface Route {
@@ -71,6 +74,8 @@ export class Refusal extends Error {
 }
 
 const DAY = 86_400_000;
+/** Seconds: LIMITED_TOKEN_MAX_AGE. */
+const LIMITED_MAX_AGE = 31_536_000;
 /**
  * Operations that also take an access token of a session that has ended, so that a sign-out does not fail.
  */
@@ -260,6 +265,8 @@ export function makeAnswers(state: ReturnType<typeof makeState>) {
     },
     createLimitedToken({ caller: { holding }, fields }) {
       const { name, scopes, expires_in = (90 * DAY) / 1000, audience } = fields;
+      if (expires_in > LIMITED_MAX_AGE)
+        throw invalid([fieldError('/expires_in', 'out_of_range', `must be at most ${LIMITED_MAX_AGE}`)]);
       if (audience !== undefined) throw new Refusal('invalid_target');
       const expires_at = time(Date.now() + expires_in * 1000);
       const made = state.add(holding.account, {
@@ -378,22 +385,44 @@ function readBody(fields: Route['fields'], text: string): object {
   if (!fields && Object.keys(body).length > 0)
     throw invalid([fieldError('', 'not_allowed', 'must be empty')]);
   const given = body as Readonly<Record<string, unknown>>;
+  const known = Object.entries(fields ?? {});
+  const errorsBy = (judge: (path: string, field: Field, value: unknown) => FieldError[]) =>
+    known.flatMap(([name, field]) => judge(`/${name}`, field, given[name]));
   const errors = [
     ...Object.keys(given)
       .filter((name) => fields && !(name in fields))
       .map((name) => fieldError(`/${name}`, 'unknown', 'is unknown')),
-    ...Object.entries(fields ?? {}).flatMap(([name, field]) => errorsOf(`/${name}`, field, given[name])),
+    ...errorsBy(formErrors),
   ];
   if (errors.length > 0) throw invalid(errors);
+  // As in Latchkey, values are looked at once all of them have their types.
+  const wrong = errorsBy(valueErrors);
+  if (wrong.length > 0) throw invalid(wrong);
   return given;
 }
 
-function errorsOf(path: string, { types, isRequired, min, max }: Field, value: unknown): FieldError[] {
+function formErrors(path: string, { types, isRequired }: Field, value: unknown): FieldError[] {
   if (value === undefined) return isRequired ? [fieldError(path, 'required', 'is required')] : [];
   const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
   if (!types.includes(Number.isInteger(value) ? 'integer' : type))
     return [fieldError(path, 'type', `must be: ${types.join(' or ')}`)];
-  if (typeof value !== 'string') return [];
+  if (!Array.isArray(value)) return [];
+  return value.flatMap((item, i) =>
+    typeof item === 'string' ? [] : [fieldError(`${path}/${i}`, 'type', 'must be: string')],
+  );
+}
+
+function valueErrors(path: string, field: Field, value: unknown): FieldError[] {
+  const { min = -Infinity } = field;
+  if (typeof value === 'string') return textErrors(path, field, value);
+  if (Array.isArray(value)) return listErrors(path, field, value as string[]);
+  return typeof value === 'number' && value < min
+    ? [fieldError(path, 'out_of_range', `must be at least ${min}`)]
+    : [];
+}
+
+function textErrors(path: string, { min, max, pattern }: Field, value: string): FieldError[] {
+  if (path === '/locale') return isLanguageTag(value) ? [] : [fieldError(path, 'format', 'is no BCP 47 tag')];
   const { length } = Array.from(value);
   // A login may try any text, also one of white space.
   const isTry = min === 1 && (max ?? 0) > 128;
@@ -403,7 +432,26 @@ function errorsOf(path: string, { types, isRequired, min, max }: Field, value: u
     return [fieldError(path, 'too_short', `must have at least ${min} characters`, { min })];
   if (max !== undefined && length > max)
     return [fieldError(path, 'too_long', `must have at most ${max} characters`, { max })];
-  return [];
+  if (pattern === undefined || new RegExp(pattern).test(value.trim())) return [];
+  const code = path === '/email' && !/\s/.test(value.trim()) ? 'format' : 'not_allowed_character';
+  return [fieldError(path, code, `must match ${pattern}`)];
+}
+
+function listErrors(path: string, { min = 0, max = Infinity, pattern }: Field, value: string[]) {
+  if (value.length < min) return [fieldError(path, 'required', `must hold at least ${min}`)];
+  if (value.length > max) return [fieldError(path, 'too_many', `must hold at most ${max}`, { max })];
+  const form = new RegExp(pattern ?? '');
+  if (!value.every((item) => form.test(item)))
+    return [fieldError(path, 'format', `must hold texts that match ${pattern}`)];
+  return new Set(value).size < value.length ? [fieldError(path, 'repeated', 'must hold each once')] : [];
+}
+
+function isLanguageTag(text: string): boolean {
+  try {
+    return Intl.getCanonicalLocales(text).length > 0;
+  } catch {
+    return false;
+  }
 }
 
 function fieldError(path: string, code: string, message: string, params?: FieldError['params']): FieldError {

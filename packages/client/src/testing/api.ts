@@ -18,9 +18,9 @@ export const ROUTES = {
     token: null,
     query: [],
     fields: {
-      username: { types: ['string'], isRequired: true, min: 1, max: 64 },
+      username: { types: ['string'], isRequired: true, min: 1, max: 64, pattern: '^[^@\\s]+$' },
       name: { types: ['string'], isRequired: true, min: 1, max: 128 },
-      email: { types: ['string'], isRequired: true, min: 3, max: 254 },
+      email: { types: ['string'], isRequired: true, min: 3, max: 254, pattern: '^[^@\\s]+@[^@\\s]+$' },
       password: { types: ['string'], isRequired: true, min: 8, max: 1024 },
       device: { types: ['string'], isRequired: false, min: 1, max: 128 },
     },
@@ -272,8 +272,8 @@ export const ROUTES = {
     query: [],
     fields: {
       name: { types: ['string'], isRequired: false, min: 1, max: 128 },
-      username: { types: ['string'], isRequired: false, min: 1, max: 64 },
-      email: { types: ['string'], isRequired: false, min: 3, max: 254 },
+      username: { types: ['string'], isRequired: false, min: 1, max: 64, pattern: '^[^@\\s]+$' },
+      email: { types: ['string'], isRequired: false, min: 3, max: 254, pattern: '^[^@\\s]+@[^@\\s]+$' },
       locale: { types: ['string', 'null'], isRequired: false, min: 2, max: 35 },
       current_password: { types: ['string'], isRequired: false, min: 1, max: 1024 },
     },
@@ -537,8 +537,8 @@ export const ROUTES = {
     query: [],
     fields: {
       name: { types: ['string'], isRequired: true, min: 1, max: 128 },
-      scopes: { types: ['array'], isRequired: true },
-      expires_in: { types: ['integer'], isRequired: false },
+      scopes: { types: ['array'], isRequired: true, min: 1, max: 32, pattern: '^[a-z0-9:_-]{1,64}$' },
+      expires_in: { types: ['integer'], isRequired: false, min: 60 },
       audience: { types: ['string'], isRequired: false },
     },
     codes: [
