@@ -28,7 +28,7 @@ interface Held {
 /** Milliseconds between two writes. */
 const INTERVAL = 250;
 /** Confirmations that may wait: a few seconds of the most that readers may send (see `afterOf`). */
-const MOST = 5000;
+const MAX_CONFIRMATIONS = 5000;
 /** Confirmations a second that all readers together send. */
 const RATE = 500;
 
@@ -40,7 +40,7 @@ export function makeConfirm(ports: ConfirmPorts) {
   const { store, clock, pause, perService } = ports;
   const line = ports.boundedQueue<string, Held>({
     queue: 'confirmations',
-    most: MOST,
+    most: MAX_CONFIRMATIONS,
     patience: ports.patience,
     onDrop: ({ reject }) => {
       reject(new AuthError('unavailable'));
