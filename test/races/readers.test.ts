@@ -115,7 +115,7 @@ test('a token that is settled while somebody asks is published to the asker', as
   await store.confirm([confirmation('a', 5)], 0);
   const { userId, tokenId } = await aSession();
   await tokens.revoke(userId, tokenId, Date.now());
-  const asked = stopAfter(store.ended);
+  const asked = stopAfter((...args: Parameters<typeof store.ended>) => store.ended(...args));
   const end = { epoch: 'e', seq: 5 };
   const { ask } = makeEnforcement({
     store: { ...store, ended: asked.work },

@@ -98,13 +98,13 @@ export function makeConfirm(ports: ConfirmPorts) {
      * Resolves once it is on record.
      * @returns after how many seconds the reader may confirm again. @throws AuthError `unavailable`
      */
-    async confirm(confirmation: Confirmation): Promise<number> {
+    confirm: async (confirmation: Confirmation): Promise<number> => {
       await hold(confirmation);
       return Math.max(1, Math.ceil(ports.readers() / RATE));
     },
 
     /** The process accepts no more tokens. What it confirmed before does not come back. @throws AuthError `unavailable` */
-    async sayGoodbye(key: ReaderKey): Promise<void> {
+    sayGoodbye: async (key: ReaderKey): Promise<void> => {
       const name = nameOf(key);
       line.get(name)?.resolve();
       line.delete(name);

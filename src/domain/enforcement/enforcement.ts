@@ -119,7 +119,7 @@ export function makeEnforcement(ports: EnforcementPorts) {
      * @param wait seconds.
      * @throws AuthError `unavailable`, also if a store was away at the end of the wait and it is not done
      */
-    async ask(target: Target, wait: number): Promise<EnforcementAnswer> {
+    ask: async (target: Target, wait: number): Promise<EnforcementAnswer> => {
       if (open >= MOST_OPEN) throw new AuthError('unavailable');
       open++;
       const controller = new AbortController();

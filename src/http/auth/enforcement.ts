@@ -12,7 +12,7 @@ import { BY_SERVICE } from '../openapi/description.ts';
 import { IdText, integerText, parseId, Timestamp, timestamp } from '../schemas.ts';
 import { readerNames } from './readers.ts';
 
-interface EnforcementRoute {
+export interface EnforcementRoute {
   enforcement: Pick<Enforcement, 'ask'>;
 }
 

@@ -16,7 +16,7 @@ import { serviceOf } from '../plugins/authenticate-service.ts';
 import { closedBody, integerText, MessageSchema, refuseBody, Timestamp, timestamp } from '../schemas.ts';
 import { parsePosition, POSITION, positionText, READER_ID } from './revocations.ts';
 
-interface ReadersRoute {
+export interface ReadersRoute {
   confirmReaders: ConfirmReaders;
   listReaders: ListReaders;
 }
