@@ -88,7 +88,8 @@ export function makeEnforcement(ports: EnforcementPorts) {
     const fence = makeFenceOf(feed, signal);
     // Somebody who does not want to wait gets a look too.
     let seen = await look();
-    for (let failure: unknown = null; ;) {
+    let failure: unknown = null;
+    for (;;) {
       publication.note(seen.published);
       const published = publishedOf(ended, publication, ports.accessTokenTtl);
       const span = published && fence.spanTo(seen.end);
