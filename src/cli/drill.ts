@@ -1,14 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
 import { isAudience } from '../domain/audience.ts';
+import type { EnforcementAnswer } from '../domain/enforcement/enforcement.ts';
+import { ignoreOutage } from '../domain/errors.ts';
 import { makeScryptHasher, type ScryptCost } from '../infra/crypto/scrypt-hasher.ts';
 import { findMarked, makeAccountStore } from '../infra/postgres/account-store.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { accountSettings, NO_NAMES } from './account-settings.ts';
 import { UsageError, type Values } from './arguments.ts';
-import type { Command, Invocation, Outcome } from './command.ts';
+import { CommandError, type Command, type Outcome } from './command.ts';
 import { makeRequests, NotRun, refuseStopped, shown, type Requests, type Target } from './drill-requests.ts';
-import { describeAnswer, forMachines, withEnforcement, type Ask, type Asked } from './enforcement.ts';
+import { countAll, describeAnswer, forMachines, withEnforcement, type Ask } from './enforcement.ts';
 
 /**
  * The external id of a drill's account begins with this, which only operators and services that manage accounts can
@@ -19,6 +21,8 @@ const MARK = 'latchkey-drill:';
 const LEFT_AFTER = 3600;
 /** Seconds. */
 const LONGEST = 600;
+/** Seconds that one question waits. */
+const LONGEST_WAIT = 30;
 
 interface Plan {
   targets: Target[];
@@ -38,7 +42,7 @@ interface Measured extends Target {
 /** What a drill has found. */
 type Findings =
   | { verdict: 'not_run'; reason: string }
-  | { verdict: 'passed' | 'failed'; urls: Measured[]; answer: Asked; enforced: number | null };
+  | { verdict: 'passed' | 'failed'; urls: Measured[]; answer: EnforcementAnswer; enforced: number | null };
 
 /** `latchkey drill`: ends a token of an account of its own, and measures until everybody refuses it. */
 export const run: Command = async ({ env, words, values, note, stopped }) => {
@@ -50,16 +54,15 @@ export const run: Command = async ({ env, words, values, note, stopped }) => {
     await deleteLeft(postgres);
     const account = await addAccount(postgres, cost);
     note({ userId: account.id, urls: plan.targets.length });
-    let findings: Findings | undefined;
     let isDeleted = false;
+    let findings: Findings;
     try {
       findings = await drill(plan, account, ask, stop);
     } finally {
       isDeleted = await deleteAccount(postgres, account.id);
-      note({ deleted: isDeleted, ...(findings && { verdict: findings.verdict }) });
-      if (!isDeleted) process.stderr.write(`${leftBehind(account.id)}\n`);
+      note({ deleted: isDeleted });
     }
-    return outcomeOf(findings, plan, account.id, isDeleted);
+    return outcomeOf(findings, account.id, isDeleted);
   });
 };
 
@@ -172,8 +175,67 @@ async function measure(
     ),
     untilDone(ask, id, from + timeout, stop).then((asked) => [asked, asked.done ? since() : null] as const),
   ]);
-  if (urls.length === 0 && isNobody(answer))
+  if (urls.length === 0 && countAll(answer.counts) === 0)
     throw new NotRun('no --url is given and no service confirms, so nothing was measured');
   const isPassed = answer.done && urls.every(({ refused }) => refused !== null);
   return { verdict: isPassed ? 'passed' : 'failed', urls, answer, enforced };
+}
+
+/** @returns the last answer before the deadline, which is the first that is done. */
+async function untilDone(
+  ask: Ask,
+  user: number,
+  deadline: number,
+  stop: AbortSignal,
+): Promise<EnforcementAnswer> {
+  for (;;) {
+    const left = Math.ceil((deadline - performance.now()) / 1000);
+    const answer = await ask({ user }, Math.max(0, Math.min(LONGEST_WAIT, left)));
+    refuseStopped(stop);
+    if (answer.done || performance.now() >= deadline) return answer;
+  }
+}
+
+function outcomeOf(findings: Findings, user: number, deleted: boolean): Outcome {
+  const { verdict } = findings;
+  const left = deleted ? [] : [`the account ${user} could not be deleted: the next drill does that`];
+  return {
+    result: { ...resultOf(findings), user, deleted },
+    text: [...describe(findings), ...left].join('\n'),
+    audited: { verdict },
+    isWell: verdict === 'passed' && deleted,
+  };
+}
+
+function resultOf(findings: Findings) {
+  if (findings.verdict === 'not_run') return findings;
+  const { verdict, urls, answer, enforced } = findings;
+  return {
+    verdict,
+    urls: urls.map(({ url: _, audience, before, after, refused }, i) => ({
+      url: shown(urls[i] as Measured),
+      audience,
+      before,
+      after,
+      refused_after_ms: refused,
+    })),
+    enforced_after_ms: enforced,
+    ...forMachines(answer),
+  };
+}
+
+function describe(findings: Findings): string[] {
+  if (findings.verdict === 'not_run') return [`not run: ${findings.reason}`];
+  const { verdict, urls, answer, enforced } = findings;
+  const [first = '', ...others] = describeAnswer(answer);
+  return [
+    verdict === 'passed' ? 'passed' : 'failed: the token was still accepted, or may have been',
+    ...urls.map((each) => {
+      const { before, after, refused } = each;
+      const end = refused === null ? `still ${after ?? 'no answer'} at the end` : `401 after ${refused} ms`;
+      return `  ${shown(each)}  ${before}, then ${end}`;
+    }),
+    enforced === null ? first : `${first}, after ${enforced} ms`,
+    ...others,
+  ];
 }
