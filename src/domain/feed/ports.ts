@@ -85,6 +85,20 @@ export interface RevocationFeed {
 
   /** The events after `seq`, at most `limit`. */
   read(seq: number, limit: number): Promise<FeedPage>;
+
+  /**
+   * The end of the feed, once everything that was on record at the call has been published to it: a full renewal that
+   * began after the call has ended (fence.ts). It asks for one, so that this takes a second or two. It works before the
+   * revocations are replayed, and also for a command.
+   * @returns null if `signal` aborts before. @throws AuthError `unavailable`, if the store was away then
+   */
+  fence(signal: AbortSignal): Promise<FeedPosition | null>;
+
+  /** The end of the feed, under the same conditions. */
+  end(): Promise<FeedPosition>;
+
+  /** The mark by which a fence asks whoever holds the lease for a full renewal; null for none. */
+  askedRenewal(): Promise<string | null>;
 }
 
 /** A user's status as of a version. */

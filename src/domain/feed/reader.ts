@@ -21,6 +21,8 @@ export type FeedMessage = { position: FeedPosition | null } & (
 /** A connection of a registered service. */
 export interface FeedReader {
   service: ServiceIdentity;
+  /** The id of its process, as it sent it; null for none, as of 1.0.0. */
+  id: string | null;
   /** Never blocks, and reports no failure. */
   send(messages: readonly FeedMessage[]): void;
   /** Bytes that were sent and not flushed yet. */

@@ -10,6 +10,9 @@ import { BY_SERVICE } from '../openapi/description.ts';
 import { serviceOf } from '../plugins/authenticate-service.ts';
 import { Id } from '../schemas.ts';
 
+/** The id of a process that reads the feed. */
+export const READER_ID = /^[A-Za-z0-9_-]{16,64}$/;
+
 export interface RevocationsRoute {
   fanOut: Pick<FanOut, 'open' | 'leave' | 'close'>;
 }
@@ -129,6 +132,12 @@ const schema = operation({
         description: 'The last `id` that you have read; the stream goes on after it, without a snapshot',
       }),
     ),
+    'x-latchkey-reader': Type.Optional(
+      Type.String({
+        description:
+          'The id of your process: 16 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`, random and new at each start. With it, others see how far this process has got. A malformed one counts as none',
+      }),
+    ),
   }),
   answers: { 200: EVENT_STREAM },
 });
@@ -149,6 +158,7 @@ export const revocationsRoute: FastifyPluginCallbackTypebox<RevocationsRoute> = 
     app.streamBegins(request);
     const reader: FeedReader = {
       service,
+      id: readerIdOf(request.headers['x-latchkey-reader']),
       send: (messages) => {
         stream.write(textOf(messages));
       },
@@ -168,6 +178,10 @@ export const revocationsRoute: FastifyPluginCallbackTypebox<RevocationsRoute> = 
   });
   done();
 };
+
+function readerIdOf(text: string | undefined): string | null {
+  return text !== undefined && READER_ID.test(text) ? text : null;
+}
 
 /** Serialised messages: all readers get the same arrays. */
 const serialised = new WeakMap<readonly FeedMessage[], string>();
@@ -206,11 +220,12 @@ function eventData<Properties extends Record<string, TSchema>>(description: stri
   return Type.Object(properties, { description, additionalProperties: false });
 }
 
-const TEXT = /^([\w-]{1,64})\.(0|[1-9]\d{0,15})$/;
+/** An event id. */
+export const POSITION = /^([\w-]{1,64})\.(0|[1-9]\d{0,15})$/;
 
 /** Parses an event id that a reader sends back. @returns null if the text is not one of our ids. */
 export function parsePosition(text: string): FeedPosition | null {
-  const [, epoch, digits] = TEXT.exec(text) ?? [];
+  const [, epoch, digits] = POSITION.exec(text) ?? [];
   const seq = Number(digits);
   return epoch !== undefined && Number.isSafeInteger(seq) ? { epoch, seq } : null;
 }
