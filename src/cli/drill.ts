@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
+import { loadSettings, type Environment } from '../config/config.ts';
 import { isAudience } from '../domain/audience.ts';
 import type { EnforcementAnswer } from '../domain/enforcement/enforcement.ts';
 import { ignoreOutage } from '../domain/errors.ts';
@@ -49,8 +49,9 @@ export const run: Command = async ({ env, words, values, note, stopped }) => {
   if (words.length > 0) throw new UsageError('drill takes options only');
   const plan = planOf(values, env);
   const { cost } = accountSettings(env);
-  return withEnforcement(env, async ({ postgres, ask }) => {
+  return withEnforcement(env, async ({ postgres, ask, hurry }) => {
     const stop = stopped();
+    stop.addEventListener('abort', hurry);
     await deleteLeft(postgres);
     const account = await addAccount(postgres, cost);
     note({ userId: account.id, urls: plan.targets.length });
@@ -71,7 +72,7 @@ function planOf({ url: urls = [], latchkey, timeout }: Values, env: Environment)
   const seconds = /^\d{1,3}$/.test(timeout) ? Number(timeout) : 0;
   if (seconds < 1 || seconds > LONGEST)
     throw new UsageError(`--timeout is a number of seconds from 1 to ${LONGEST}`);
-  const base = latchkey ?? loadConfig(env, NO_HASHES).ISSUER;
+  const base = latchkey ?? loadSettings(env, 'ISSUER').ISSUER;
   return {
     targets: urls.map(targetOf),
     latchkey: addressOf(base.endsWith('/') ? base : `${base}/`, '--latchkey'),

@@ -1,22 +1,110 @@
-import { loadSettings, type Config, type Environment } from '../config/config.ts';
-import { systemClock } from '../runtime/system-clock.ts';
-import { withTimeout } from '../runtime/with-timeout.ts';
+import { loadSettings, type Environment } from '../config/config.ts';
+import { judgeMark } from '../doctor/redis-mark.ts';
+import { CLOCK_TOLERANCE } from '../domain/clock.ts';
 import { makeEnforcement, type EnforcementAnswer } from '../domain/enforcement/enforcement.ts';
 import { STATES } from '../domain/enforcement/judge.ts';
-import { NAMELESS, type ReaderRecord, type Target } from '../domain/enforcement/ports.ts';
+import { makeListReaders, type ReaderPage } from '../domain/enforcement/list-readers.ts';
+import { NAMELESS, type ReaderPosition, type ReaderRecord, type Target } from '../domain/enforcement/ports.ts';
+import type { RevocationFeed } from '../domain/feed/ports.ts';
+import { makeMarks } from '../infra/installation/marks.ts';
+import { makeRedisMarks } from '../infra/installation/redis-marks.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { makeFeedReaderStore } from '../infra/postgres/feed-readers.ts';
+import { orUnavailable } from '../infra/redis/connection/errors.ts';
+import { openRedis } from '../infra/redis/connection/open-redis.ts';
+import { makeRedisRevocationFeed } from '../infra/redis/revocation-feed.ts';
+import { systemClock } from '../runtime/system-clock.ts';
+import { withTimeout } from '../runtime/with-timeout.ts';
 import { CommandError, isoOrNull } from './command.ts';
 import { withPostgres } from './database.ts';
 
-/** The parts that answer which readers refuse what has ended, as the service has them. */
-export interface OpenedEnforcement {
+/** Milliseconds to wait for Redis. */
+const CONNECT = 5000;
+/** Readers that are read at once. */
+const PAGE = 1000;
+
+const SETTINGS = [
+  ...(['REDIS_URL', 'REDIS_MODE', 'REDIS_NODES', 'REDIS_CA', 'REDIS_TIMEOUT', 'REDIS_PREFIX'] as const),
+  ...(['REDIS_SENTINEL_NAME', 'REDIS_SENTINEL_USERNAME', 'REDIS_SENTINEL_PASSWORD'] as const),
+  'ACCESS_TOKEN_TTL',
+] as const;
+
+export type Ask = (target: Target, wait: number) => Promise<EnforcementAnswer>;
+
+interface OpenedEnforcement {
   postgres: Postgres;
   /** @param wait seconds. @throws AuthError `unavailable` */
   ask: Ask;
+  /** Whoever waits gets an answer at once. */
+  hurry: () => void;
 }
 
-export type Ask = (target: Target, wait: number) => Promise<EnforcementAnswer>;
+/**
+ * The parts that answer which readers refuse what has ended. They only read the feed: what is pending there, the
+ * replicas finish.
+ * @throws CommandError without the Redis of this database, AuthError `unavailable`, ConfigError
+ */
+export function withEnforcement<Result>(
+  env: Environment,
+  work: (opened: OpenedEnforcement) => Promise<Result>,
+): Promise<Result> {
+  const { ACCESS_TOKEN_TTL: accessTokenTtl } = loadSettings(env, 'ACCESS_TOKEN_TTL');
+  return withPostgres(env, (postgres) =>
+    withFeed(env, postgres, async (feed) => {
+      if (!feed) throw new CommandError(NEEDS_REDIS);
+      const store = makeFeedReaderStore(postgres);
+      const enforcement = makeEnforcement({ store, feed, clock: systemClock, sleep, accessTokenTtl });
+      return work({ postgres, ask: enforcement.ask, hurry: enforcement.close });
+    }),
+  );
+}
+
+const NEEDS_REDIS =
+  'REDIS_URL is not set, so how far the feed has got is known to the service alone: ask it with ' +
+  'GET /api/auth/revocations/enforcement (docs/enforcement.md)';
+
+/** All readers of the feed. Without Redis, nobody knows here how far behind they are. */
+export function readReaders(env: Environment): Promise<Pick<ReaderPage, 'readers' | 'withoutReader'>> {
+  return withPostgres(env, (postgres) =>
+    withFeed(env, postgres, async (feed) => {
+      const end = () => Promise.resolve({ epoch: '', seq: 0 });
+      const readPage = makeListReaders({ store: makeFeedReaderStore(postgres), feed: feed ?? { end } });
+      const first = await readPage(null, PAGE);
+      const { readers, withoutReader } = first;
+      for (let next: ReaderPosition | null = first.next; next !== null;) {
+        const page = await readPage(next, PAGE);
+        readers.push(...page.readers);
+        next = page.next;
+      }
+      return { readers, withoutReader };
+    }),
+  );
+}
+
+/** @param work gets null without REDIS_URL. */
+async function withFeed<Result>(
+  env: Environment,
+  { prisma }: Postgres,
+  work: (feed: Pick<RevocationFeed, 'fence' | 'end'> | null) => Promise<Result>,
+): Promise<Result> {
+  const config = loadSettings(env, ...SETTINGS);
+  const { REDIS_URL, REDIS_PREFIX: prefix, ACCESS_TOKEN_TTL } = config;
+  if (REDIS_URL === undefined) return work(null);
+  const redis = openRedis({ ...config, REDIS_URL });
+  redis.on('error', () => undefined);
+  try {
+    await orUnavailable(withTimeout(redis.connect(), CONNECT));
+    // Reading the feed of another installation would begin an epoch there.
+    const held = (await makeRedisMarks(redis, prefix).read()).map((master) => master.held);
+    const finding = judgeMark(held, await makeMarks(prisma).read(held.flatMap((mark) => mark?.mark ?? [])));
+    if (finding.state !== 'ok' || held.includes(null))
+      throw new CommandError(`Redis holds no mark of this database: ${finding.todo ?? finding.found}`);
+    const feed = makeRedisRevocationFeed(redis, { prefix, gate: OPEN, observe: UNOBSERVED });
+    return await work(withEpochsFor(ACCESS_TOKEN_TTL + CLOCK_TOLERANCE, feed));
+  } finally {
+    redis.disconnect();
+  }
+}
 
 /** For `--json`: the fields of `GET /api/auth/revocations/enforcement`. */
 export function forMachines({ endedAt, published, done, counts, waiting }: EnforcementAnswer) {

@@ -1,12 +1,12 @@
 import { parseServiceName } from '../domain/services/registered-service.ts';
-import type { ListedReader } from '../domain/enforcement/list-readers.ts';
+import type { ReaderPage } from '../domain/enforcement/list-readers.ts';
 import type { Target } from '../domain/enforcement/ports.ts';
 import { makeFeedReaderStore } from '../infra/postgres/feed-readers.ts';
 import { makeServiceStore } from '../infra/postgres/service-store.ts';
 import { UsageError, type Values } from './arguments.ts';
 import { CommandError, isoOrNull, type Command } from './command.ts';
 import { withPostgres } from './database.ts';
-import { describeAnswer, forMachines, labelOf, namesOf, withEnforcement, withReaders } from './enforcement.ts';
+import { describeAnswer, forMachines, labelOf, namesOf, readReaders, withEnforcement } from './enforcement.ts';
 
 /** Seconds, as over HTTP. */
 const LONGEST_WAIT = 30;
@@ -23,12 +23,12 @@ export const run: Command = async (invocation) => {
 /** `latchkey readers list`. */
 const list: Command = async ({ env, values: { service, key, below } }) => {
   const isOlder = below === undefined ? () => true : olderThan(below);
-  const { all, withoutReader } = await withReaders(env, (readAll) => readAll());
+  const { readers, withoutReader } = await readReaders(env);
   const isShown = ({ reader }: ListedReader) =>
     (service === undefined || reader.name === service) &&
     (key === undefined || reader.keys.includes(key)) &&
     isOlder(reader.version);
-  const shown = all.filter(isShown);
+  const shown = readers.filter(isShown);
   const without = withoutReader.filter(({ name }) => service === undefined || name === service);
   const isWhole = key === undefined && below === undefined;
   return {
@@ -42,6 +42,8 @@ const list: Command = async ({ env, values: { service, key, below } }) => {
     ].join('\n'),
   };
 };
+
+type ListedReader = ReaderPage['readers'][number];
 
 const HEADING = ['service', 'instance', 'behind', 'seen', 'version', 'when stale', 'keys'].join('\t');
 

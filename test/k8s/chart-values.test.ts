@@ -204,7 +204,7 @@ test('the values in the README are valid', { skip }, (t) => {
     .map(({ text }) => parse(text) as Example)
     .map((it) => it.spec?.values ?? it.spec?.source?.helm?.valuesObject ?? it)
     .filter((it) => !('kind' in it));
-  t.equal(examples.length, 4, 'of installing, Argo CD, Flux and the agent');
+  t.equal(examples.length, 5, 'of installing, the drill, Argo CD, Flux and the agent');
   for (const [i, values] of examples.entries()) {
     const file = join(t.testdir(), `${i}.json`);
     writeFileSync(file, JSON.stringify(values));
