@@ -1,4 +1,5 @@
 import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify';
+import type { Enforcing } from './composition/enforcement.ts';
 import type { UseCases } from './composition/use-cases.ts';
 import type { Config } from './config/config.ts';
 import type { KeyRing } from './domain/access-tokens/ports.ts';
@@ -8,11 +9,13 @@ import type { Build } from './telemetry/build.ts';
 import type { Observe } from './telemetry/observe.ts';
 import type { Tracer } from './telemetry/tracer.ts';
 import { emailVerificationRoute } from './http/auth/email-verification.ts';
+import { enforcementRoute } from './http/auth/enforcement.ts';
 import { introspectRoute } from './http/auth/introspect.ts';
 import { logInRoute } from './http/auth/log-in.ts';
 import { logOutRoute } from './http/auth/log-out.ts';
 import { longLivedTokenRoutes } from './http/auth/long-lived-tokens.ts';
 import { passwordResetRoute } from './http/auth/password-reset.ts';
+import { readersRoutes } from './http/auth/readers.ts';
 import { refreshRoute } from './http/auth/refresh.ts';
 import { revocationsRoute, type RevocationsRoute } from './http/auth/revocations.ts';
 import { passkeyRoute } from './http/auth/passkey.ts';
@@ -83,6 +86,7 @@ export interface AppOptions {
   rateLimit: Omit<RateLimitOptions, 'config' | 'hashes'>;
   loadShedding: Omit<LoadSheddingOptions, 'observe'>;
   fanOut: RevocationsRoute['fanOut'];
+  enforcing: Enforcing;
   isDraining: () => boolean;
   standing: Standing;
   clock: Clock;
@@ -197,6 +201,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     codec,
     credentials,
     fanOut: options.fanOut,
+    ...options.enforcing,
     tokenPairResponse: makeTokenPairResponse(codec, config),
     callerFingerprint: makeCallerFingerprint(callerHashes, warnOfRelay),
     networkOf,
@@ -215,6 +220,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(passkeyRoute, deps);
   await app.register(verifyRoute, deps);
   await app.register(revocationsRoute, deps);
+  await app.register(readersRoutes, deps);
+  await app.register(enforcementRoute, deps);
   await app.register(tokenRoute, deps);
   await app.register(introspectRoute, deps);
   await app.register(revokeRoute, deps);

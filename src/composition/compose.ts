@@ -1,7 +1,8 @@
 import type { FastifyBaseLogger } from 'fastify';
 import { auditKeys, makeAudit, openTrail } from './audit.ts';
 import { makeDurability } from './durability.ts';
-import { makeFeed } from './revocation-feed.ts';
+import { makeEnforcementParts } from './enforcement.ts';
+import { makeFeed, readersPerService } from './revocation-feed.ts';
 import { makeMailParts } from './mails.ts';
 import { makeHashing } from './hashing.ts';
 import { makeFillWithSeed } from './seed.ts';
@@ -22,6 +23,7 @@ import { mapDatabaseErrors } from '../infra/postgres/errors.ts';
 import { countFactorKeys } from '../infra/postgres/factor-keys.ts';
 import { readLastPurge } from '../infra/postgres/last-purge.ts';
 import { redisCertificateEnd } from '../infra/redis/inspect.ts';
+import { makeFeedReaders } from '../infra/postgres/feed-readers.ts';
 import { makeTokenStore } from '../infra/postgres/token-store.ts';
 import { makeBackgroundTasks, type BackgroundTasks } from '../runtime/background-tasks.ts';
 import { readBuild } from '../runtime/build.ts';
@@ -32,6 +34,7 @@ import { makeStoreWatch } from '../runtime/store-watch.ts';
 import { makeUseCases } from './use-cases.ts';
 import { systemClock, systemTimers } from '../runtime/system-clock.ts';
 import { lifetimesOf } from '../domain/tokens/claims.ts';
+import { makeProgress } from '../domain/enforcement/progress.ts';
 import { ignoreOutage } from '../domain/errors.ts';
 import type { SecretBox } from '../domain/factors/ports.ts';
 import type { VerifyAnswers } from '../domain/passkeys/ports.ts';
@@ -145,18 +148,32 @@ export async function compose(
     tasks,
     logger,
   });
-  const fanOut = makeFeed({
+  const feedReaders = makeFeedReaders(postgres);
+  const progress = makeProgress({ store: feedReaders, clock, observe });
+  const { fanOut, feed } = makeFeed({
     feed: opened.feed,
     prisma,
     accessTokenTtl: lifetimes.accessToken,
     maxReaders: config.REVOCATION_READERS_MAX,
-    maxReadersPerService: config.REVOCATION_READERS_PER_CLIENT,
+    maxReadersPerService: readersPerService(config),
     isAdmitted: (service) => services.refusalOf(service, 'revocations') === null,
     serviceVersions: directory.versions,
+    onRead: progress.note,
     clock,
     observe,
     tasks,
     logger,
+  });
+  const { connected, ...enforcing } = makeEnforcementParts({
+    config,
+    store: feedReaders,
+    progress,
+    fanOut,
+    feed,
+    accessTokenTtl: lifetimes.accessToken,
+    boundedQueue,
+    clock,
+    tasks,
   });
   directory.onVersions((versions) => {
     fanOut.sendServices(versions);
@@ -230,6 +247,7 @@ export async function compose(
     oldestMail: mailParts.oldest,
     upkeep: makeUpkeep({ postgres, secrets, clock, tasks }),
     feed: fanOut,
+    feedReaders: connected.tally,
     keys: () => keyRing.current(),
     lag: hashing.loadShedding.lag,
     redisMemory: opened.memory.share,
@@ -255,6 +273,7 @@ export async function compose(
       rateLimit: { redis, nameSpace: `${config.REDIS_PREFIX}limit:`, auditLimit },
       loadShedding: { ...hashing.loadShedding, isStoreFull: opened.memory.isNearlyFull },
       fanOut,
+      enforcing,
       isDraining: () => isDraining,
       standing,
       clock,
@@ -292,9 +311,11 @@ export async function compose(
       isDraining = true;
       // Feed readers never disconnect on their own: closing moves them to another replica.
       fanOut.close();
+      enforcing.enforcement.close();
     },
     async close() {
       fanOut.close();
+      enforcing.enforcement.close();
       await tasks.stop();
       await agreement.close();
       if (standing.objection() === null) {

@@ -5,7 +5,7 @@ import type { ServiceIdentity } from '../domain/services/registered-service.ts';
 import { CLOCK_TOLERANCE, type Clock } from '../domain/clock.ts';
 import { makeCatchUp } from '../domain/feed/catch-up.ts';
 import { makeFanOut } from '../domain/feed/fan-out.ts';
-import type { RevocationFeed } from '../domain/feed/ports.ts';
+import type { FeedPosition, RevocationFeed } from '../domain/feed/ports.ts';
 import type { Observe } from '../telemetry/observe.ts';
 import { makeFeedRecord } from '../infra/postgres/feed-record.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
@@ -17,10 +17,10 @@ interface FeedParts {
   accessTokenTtl: number;
   /** REVOCATION_READERS_MAX. */
   maxReaders: number;
-  /** REVOCATION_READERS_PER_CLIENT; undefined for a quarter of `maxReaders`. */
-  maxReadersPerService: number | undefined;
+  maxReadersPerService: number;
   isAdmitted: (service: ServiceIdentity) => boolean;
   serviceVersions: () => ServiceVersions;
+  onRead: (position: FeedPosition) => void;
   clock: Clock;
   observe: Observe;
   tasks: Pick<BackgroundTasks, 'every'>;
@@ -39,9 +39,10 @@ export function makeFeed({ prisma, clock, observe, tasks, logger, ...parts }: Fe
     feed,
     catchUp,
     maxReaders: parts.maxReaders,
-    maxReadersPerService: parts.maxReadersPerService ?? Math.max(1, Math.floor(parts.maxReaders / 4)),
+    maxReadersPerService: parts.maxReadersPerService,
     isAdmitted: parts.isAdmitted,
     serviceVersions: parts.serviceVersions,
+    onRead: parts.onRead,
     clock,
     wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
     observe,
@@ -60,18 +61,35 @@ export function makeFeed({ prisma, clock, observe, tasks, logger, ...parts }: Fe
       fanOut.disconnectAll();
     },
   );
-  return fanOut;
+  return { fanOut, feed };
+}
+
+/** How many readers one service may have on a replica. */
+export function readersPerService(config: {
+  REVOCATION_READERS_MAX: number;
+  REVOCATION_READERS_PER_CLIENT?: number | undefined;
+}): number {
+  return config.REVOCATION_READERS_PER_CLIENT ?? Math.max(1, Math.floor(config.REVOCATION_READERS_MAX / 4));
 }
 
 /**
  * Readers keep revocations for as long as their snapshot said. If ACCESS_TOKEN_TTL changes, their positions are of
  * another epoch, so that they get a new one.
  */
-function withEpochsFor(remember: number, feed: RevocationFeed): Pick<RevocationFeed, 'read'> {
+export function withEpochsFor(
+  remember: number,
+  feed: RevocationFeed,
+): Pick<RevocationFeed, 'read' | 'fence' | 'end'> {
+  const epochFor = <Position extends { epoch: string }>(position: Position): Position => ({
+    ...position,
+    epoch: `${position.epoch}-${remember}`,
+  });
   return {
-    async read(after, limit) {
-      const page = await feed.read(after, limit);
-      return { ...page, epoch: `${page.epoch}-${remember}` };
+    read: async (after, limit) => epochFor(await feed.read(after, limit)),
+    async fence(signal) {
+      const end = await feed.fence(signal);
+      return end && epochFor(end);
     },
+    end: async () => epochFor(await feed.end()),
   };
 }

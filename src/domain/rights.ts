@@ -5,6 +5,7 @@ export const RIGHTS = [
   'introspect',
   'revoke',
   'revocations',
+  'readers',
   'users.read',
   'users.write',
   'users.reset',
@@ -57,7 +58,7 @@ export type Deed =
   | 'use_tokens';
 
 /** `account.`: of any account. `holder.`: only of the account whose access token the service has been given. */
-export type Effect = `${'account' | 'holder'}.${Deed}` | 'account.create' | 'feed.read' | 'service.call';
+export type Effect = `${'account' | 'holder'}.${Deed}` | 'account.create' | 'feed.read' | 'readers.read' | 'service.call';
 
 const TAKE_OVER = [
   'account.read',
@@ -74,6 +75,7 @@ export const COVERS: Record<(typeof RIGHT_KINDS)[number], readonly Effect[]> = {
   introspect: ['holder.read', 'account.use_tokens'],
   revoke: ['holder.end_tokens'],
   revocations: ['feed.read'],
+  readers: ['readers.read'],
   'users.read': ['account.read'],
   'users.write': ['account.create', 'account.read', 'account.change', 'account.delete', 'account.end_tokens'],
   'users.reset': TAKE_OVER,

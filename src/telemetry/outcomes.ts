@@ -44,6 +44,7 @@ export const TASKS = [
   'client reload',
   'wanted mails',
   'revocation feed',
+  'feed readers',
   'hash costs',
 ] as const;
 export type Task = (typeof TASKS)[number];

@@ -3,7 +3,7 @@ import { AuthError, ignoreOutage } from '../errors.ts';
 import type { FeedPosition, RevocationFeed } from '../feed/ports.ts';
 import { makeSharedLook } from '../limits/shared-look.ts';
 import { judge, type EnforcementState, type FeedSpan, type Judgement, type Published } from './judge.ts';
-import type { EndedTarget, FeedReaderStore, ReaderRecord, ReadersLook, Target } from './ports.ts';
+import type { EndedTarget, FeedReaderStore, JudgedReader, ReadersLook, Target } from './ports.ts';
 
 interface EnforcementPorts {
   store: Pick<FeedReaderStore, 'ended' | 'look'>;
@@ -17,7 +17,7 @@ interface EnforcementPorts {
 }
 
 export interface WaitingReader extends Judgement {
-  reader: ReaderRecord;
+  reader: JudgedReader;
 }
 
 /** Times in milliseconds since 1970. */
@@ -33,39 +33,112 @@ export interface EnforcementAnswer {
   waiting: WaitingReader[];
 }
 
+type Look = ReadersLook & { end: FeedPosition | null };
+
 export const MOST_WAITING = 100;
 /** Questions that may be open on a replica. */
 const MOST_OPEN = 1000;
-/** Seconds after a publication until every access token of the session has expired, also by a clock that is behind. */
-const EXPIRY_MARGIN = 65;
+/** Milliseconds after which tokens have expired for everybody, also by a clock that is behind. */
+const EXPIRY_MARGIN = 65_000;
 
-/** Which readers refuse what has ended. Who asks waits until all do, or for as long as it likes. */
-export function makeEnforcement({ store, feed, clock, sleep, accessTokenTtl }: EnforcementPorts) {
-  /** Tokens whose publication somebody waits for. */
-  const followed = new Map<number, number>();
-  let latest: (ReadersLook & { end: FeedPosition | null }) | null = null;
+/** Which readers refuse what has ended. Whoever asks waits until all do, or for as long as it likes. */
+export function makeEnforcement(ports: EnforcementPorts) {
+  const { store, feed, clock, sleep } = ports;
+  /** The tokens whose publication somebody waits for, by question. */
+  const followed = new Set<ReadonlySet<number>>();
   const closing = new AbortController();
+  let latest: Look | null = null;
   let open = 0;
 
-  // Whoever waits shares one read a second.
+  // All who wait share one read a second.
   const shared = makeSharedLook(
     async () => {
-      const look = await store.look([...followed.keys()]);
-      // After the readers: what they have confirmed is not beyond it.
+      const look = await store.look([...followed].flatMap((ids) => [...ids]));
+      // After the readers: nobody can have confirmed more.
       latest = { ...look, end: await feed.end().catch(orNull) };
     },
     { clock, sleep },
   );
 
-  // [filled in with the flow: target, look, fence, judge, until done or the wait is over]
-  async function ask(_target: Target, _wait: number): Promise<EnforcementAnswer> {
-    throw new AuthError('unavailable');
+  async function look(): Promise<Look> {
+    await shared.fresh();
+    if (!latest) throw new AuthError('unavailable');
+    return latest;
+  }
+
+  /** @param signal aborts once the wait is over. */
+  async function answer(target: Target, signal: AbortSignal): Promise<EnforcementAnswer> {
+    const ended = await store.ended(target);
+    if (!ended) return { endedAt: null, published: null, done: false, counts: countOf([]), waiting: [] };
+    const publication = follow(ended, 'all' in target ? clock.now() : 0);
+    followed.add(publication.pending);
+    try {
+      return await untilDone(ended, publication, signal);
+    } finally {
+      followed.delete(publication.pending);
+    }
+  }
+
+  async function untilDone(
+    ended: EndedTarget,
+    publication: Publication,
+    signal: AbortSignal,
+  ): Promise<EnforcementAnswer> {
+    const over = aborted(signal);
+    const fence = makeFenceOf(feed, signal);
+    // Somebody who does not want to wait gets a look too.
+    let seen = await look();
+    for (let failure: unknown = null; ; ) {
+      publication.note(seen.published);
+      const published = publishedOf(ended, publication, ports.accessTokenTtl);
+      const span = published && fence.spanTo(seen.end);
+      const now = Math.min(seen.now, clock.now());
+      const found = seen.readers.map((reader) => ({ reader, ...judge(reader, published, span, now) }));
+      const result = answerOf(ended, published, found);
+      if (result.done) return result;
+      if (signal.aborted) {
+        failure ??= fence.failure();
+        if (failure !== null) throw failure;
+        return result;
+      }
+      const next = look().then(
+        (fresh) => {
+          seen = fresh;
+          failure = null;
+        },
+        (error: unknown) => {
+          failure = error;
+        },
+      );
+      await Promise.race([over, next, fence.changed()]);
+    }
   }
 
   return {
-    /** @param wait seconds. @throws AuthError `unavailable` */
-    ask,
-    /** Whoever waits gets an answer at once, because this replica stops. */
+    /**
+     * @param wait seconds.
+     * @throws AuthError `unavailable`, also if a store was away at the end of the wait and it is not done
+     */
+    async ask(target: Target, wait: number): Promise<EnforcementAnswer> {
+      if (open >= MOST_OPEN) throw new AuthError('unavailable');
+      open++;
+      const controller = new AbortController();
+      const stop = () => {
+        controller.abort();
+      };
+      closing.signal.addEventListener('abort', stop);
+      if (closing.signal.aborted || wait === 0) stop();
+      else void sleep(wait * 1000).then(stop);
+      try {
+        return await answer(target, controller.signal);
+      } finally {
+        open--;
+        stop();
+        closing.signal.removeEventListener('abort', stop);
+      }
+    },
+
+    /** Whoever waits gets an answer now, because this replica stops. */
     close(): void {
       closing.abort();
     },
@@ -73,6 +146,114 @@ export function makeEnforcement({ store, feed, clock, sleep, accessTokenTtl }: E
 }
 
 export type Enforcement = ReturnType<typeof makeEnforcement>;
+
+interface Publication {
+  /** Tokens that are not known to be published. */
+  pending: Set<number>;
+  note: (published: ReadonlyMap<number, number>) => void;
+  /** When all of them were; null before. */
+  at: () => number | null;
+}
+
+/** @param from no earlier time counts as the publication. */
+function follow({ pending, publishedAt }: EndedTarget, from: number): Publication {
+  const left = new Set(pending);
+  let latest = Math.max(publishedAt, from);
+  return {
+    pending: left,
+    note(published) {
+      for (const id of left) {
+        const at = published.get(id);
+        if (at === undefined) continue;
+        latest = Math.max(latest, at);
+        left.delete(id);
+      }
+    },
+    at: () => (pending === null || left.size > 0 ? null : latest),
+  };
+}
+
+function publishedOf(
+  { longLivedUntil }: EndedTarget,
+  publication: Publication,
+  accessTokenTtl: number,
+): Published | null {
+  const at = publication.at();
+  if (at === null) return null;
+  const tokensEnd = Math.max(at + accessTokenTtl * 1000, longLivedUntil ?? 0);
+  return { at, expiresAt: longLivedUntil === null ? null : tokensEnd + EXPIRY_MARGIN };
+}
+
+/** Gets a fence that begins after its first use, and another one if the feed has begun a new epoch since. */
+function makeFenceOf(feed: Pick<RevocationFeed, 'fence'>, signal: AbortSignal) {
+  let position: FeedPosition | null = null;
+  let failure: unknown = null;
+  let getting: Promise<void> | null = null;
+
+  function get(): void {
+    getting ??= feed.fence(signal).then(
+      (end) => {
+        position = end;
+        getting = null;
+      },
+      (error: unknown) => {
+        failure = error;
+        getting = null;
+      },
+    );
+  }
+
+  return {
+    /** @param end of the feed; null if nobody knows. */
+    spanTo(end: FeedPosition | null): FeedSpan | null {
+      if (end && position && position.epoch !== end.epoch) position = null;
+      if (!position) get();
+      if (!end || !position) return null;
+      return { epoch: end.epoch, from: position.seq, to: end.seq };
+    },
+    failure: () => failure,
+    /** Resolves once there is one; never if there is one already. */
+    changed: () => getting ?? new Promise<void>(() => undefined),
+  };
+}
+
+function answerOf(
+  { endedAt }: EndedTarget,
+  published: Published | null,
+  found: readonly WaitingReader[],
+): EnforcementAnswer {
+  const counts = countOf(found);
+  const waiting = (['pending', 'unknown'] as const).flatMap((state) =>
+    found.filter((each) => each.state === state),
+  );
+  return {
+    endedAt,
+    published: published && published.at,
+    done: published !== null && waiting.length === 0,
+    counts,
+    waiting: waiting.slice(0, MOST_WAITING),
+  };
+}
+
+function countOf(found: readonly Judgement[]): Record<EnforcementState, number> {
+  const counts = { enforced: 0, bounded: 0, pending: 0, unknown: 0 };
+  for (const { state } of found) counts[state]++;
+  return counts;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else
+      signal.addEventListener(
+        'abort',
+        () => {
+          resolve();
+        },
+        { once: true },
+      );
+  });
+}
 
 function orNull(error: unknown): null {
   ignoreOutage(error);

@@ -1,5 +1,5 @@
 import type { FeedPosition } from '../feed/ports.ts';
-import type { ReaderRecord } from './ports.ts';
+import { SEEN, type JudgedReader } from './ports.ts';
 
 /**
  * `enforced`: it has confirmed a position that includes the end. `bounded`: it has not, but by `until` it refuses the
@@ -34,12 +34,10 @@ export interface Judgement {
   by: 'policy' | 'expired' | null;
 }
 
-type Judged = Pick<ReaderRecord, 'position' | 'maxStaleness' | 'whenStale' | 'seenAt'>;
+type Judged = Pick<JudgedReader, 'position' | 'maxStaleness' | 'whenStale' | 'seenAt'>;
 
 /** A reader may hear from a replica of a demoted master until that one's next full renewal, in milliseconds. */
 const MARGIN = 30_000;
-/** A reader is noted every 10 s while it is connected, and confirms every 30 s. */
-export const SEEN = 45_000;
 
 /**
  * Whether a reader refuses what has ended.

@@ -14,6 +14,9 @@ export const NAMELESS = '';
 /** The readers of one service that have a row each. */
 export const MOST_READERS = 2000;
 
+/** A reader that was seen so many milliseconds ago is silent: it is noted every 10 s, and confirms every 30 s. */
+export const SEEN = 45_000;
+
 /** What a reader does once it has heard nothing for `maxStaleness`. */
 export const STALE_POLICIES = ['introspect', 'refuse', 'accept'] as const;
 export type StalePolicy = (typeof STALE_POLICIES)[number];
@@ -62,14 +65,26 @@ export interface EndedTarget {
   longLivedUntil: number | null;
 }
 
+/** What an answer needs of a reader. */
+export type JudgedReader = Omit<
+  ReaderRecord,
+  'software' | 'version' | 'audience' | 'keys' | 'confirmedAt'
+>;
+
 /** What all who wait for an answer share. */
 export interface ReadersLook {
   /** PostgreSQL's clock, in milliseconds since 1970. */
   now: number;
-  readers: readonly ReaderRecord[];
+  readers: readonly JudgedReader[];
   /** Of the tokens that were asked for, those that are published, each with the time. */
   published: ReadonlyMap<number, number>;
 }
+
+/**
+ * `current` and `behind`: seen within SEEN. `nameless`: rows that stand for any number of readers, whenever they were
+ * seen.
+ */
+export type ReaderTally = Record<'current' | 'behind' | 'silent' | 'nameless', number>;
 
 /** Where the next page of the list begins: after this reader. */
 export type ReaderPosition = ReaderKey;
@@ -101,6 +116,18 @@ export interface FeedReaderStore {
 
   /** Removes the readers of a service; only those with this instance, unless it is null. @returns how many */
   forget(serviceId: string, instance: string | null): Promise<number>;
+
+  /**
+   * Counts the readers by what they have confirmed.
+   * @param from who has confirmed less is behind. @param at the replica's clock
+   */
+  tally(from: FeedPosition, at: number): Promise<ReaderTally>;
+
+  /**
+   * The least position in this epoch that a named reader has confirmed, of those seen within SEEN.
+   * @returns null if one has confirmed none of this epoch; Infinity if nobody was seen
+   */
+  least(epoch: string, at: number): Promise<number | null>;
 
   /** @returns null if the target is unknown or has not ended. */
   ended(target: Target): Promise<EndedTarget | null>;

@@ -21,6 +21,8 @@ interface FanOutPorts {
   /** Whether the service's credentials are still good, and it still has the right to read the feed. */
   isAdmitted: (service: ServiceIdentity) => boolean;
   serviceVersions: () => ServiceVersions;
+  /** The stream was read up to here. */
+  onRead: (position: FeedPosition) => void;
   observe: Pick<Observe, 'feedEnded'>;
   /** A bug has ended a reader. */
   onError: (error: Error) => void;
@@ -188,6 +190,7 @@ export function makeFanOut(ports: FanOutPorts) {
         if (events.length < PAGE) break;
       }
       readAt = clock.monotonic();
+      ports.onRead(cursor);
       if (readAt - beatAt < HEARTBEAT) return;
       beatAt = readAt;
       const messages: FeedMessage[] = [{ type: 'heartbeat', position: cursor }];
@@ -211,6 +214,8 @@ export function makeFanOut(ports: FanOutPorts) {
     },
 
     readers: () => readers.size,
+    /** The readers of this replica. */
+    connected: (): readonly FeedReader[] => [...readers],
     /** For how long readers, or refused ones that keep retrying, may have missed events, in milliseconds. */
     lag(): number {
       const now = clock.monotonic();

@@ -56,4 +56,6 @@ export interface Observe {
   feedPublished(count: number): void;
   feedSnapshot(reason: FeedSnapshotReason): void;
   feedEnded(reason: FeedEnd): void;
+  /** All readers of the feed have confirmed what this replica had read in it so long ago. */
+  revocationEnforced(seconds: number): void;
 }

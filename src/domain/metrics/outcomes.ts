@@ -83,9 +83,16 @@ export type MailOutcome = (typeof MAIL_OUTCOMES)[number];
 
 /**
  * What waits on a replica for a store: tokens to revoke, and the marks of those that were; rotations and uses to write;
- * requests for a reset; and stolen sessions to end.
+ * requests for a reset; stolen sessions to end; and what readers of the feed confirm.
  */
-export const QUEUES = ['revocations', 'marks', 'write_behind', 'reset_requests', 'thefts'] as const;
+export const QUEUES = [
+  'revocations',
+  'marks',
+  'write_behind',
+  'reset_requests',
+  'thefts',
+  'confirmations',
+] as const;
 export type Queue = (typeof QUEUES)[number];
 
 /** Why a feed reader got a snapshot: it had no position, one of another epoch, or one that is too old. */

@@ -26,7 +26,7 @@ interface RenewalPorts {
   revocations: Pick<RevocationStore, 'settledSince'>;
   /** Without publishing: only who holds the master of the feed publishes. */
   tokenStates: Pick<TokenStateStore, 'revokeAll'>;
-  feed: Pick<RevocationFeed, 'publish' | 'renewed'>;
+  feed: Pick<RevocationFeed, 'publish' | 'renewed' | 'askedRenewal'>;
   /** The feed's other half. */
   changes: Pick<RenewChanges, 'renewedOn'>;
   clock: Pick<Clock, 'monotonic'>;
@@ -54,6 +54,8 @@ export function makeRenewals(ports: RenewalPorts) {
    * goes on.
    */
   const fulls = new Map<string, FullRenewal>();
+  /** The last mark by which somebody asked for a full renewal of the feed, and got one. */
+  let served: string | null = null;
 
   function note(master: string, watch: Watch): Watch {
     watches.set(master, watch);
@@ -101,8 +103,10 @@ export function makeRenewals(ports: RenewalPorts) {
     }
     const { server } = held;
     let watch: Watch | null = held.watch;
+    const asked = leases.hasFeed(master) ? await feed.askedRenewal() : null;
+    const isAsked = asked !== null && asked !== served;
     // Changed users wait for a full one too, if the master was not to be seen for a moment.
-    const isFullDue = isLast || !fulls.has(master);
+    const isFullDue = isLast || isAsked || !fulls.has(master);
     const renewal = renewalOf(isFullDue ? { ...watch, tenure: null } : watch, server, clock.monotonic());
     if (renewal.isFull) fulls.set(master, renewal);
     /** When the first page had been read. */
@@ -129,6 +133,7 @@ export function makeRenewals(ports: RenewalPorts) {
     }
     const done = await move(master, watch, moved(watch.lease, self, renewal.isFull ? server : undefined));
     if (done) note(master, { ...done, fullAt: after.fullAt, tenure: after.tenure });
+    if (isAsked) served = asked;
   }
 
   async function ended(): Promise<void> {

@@ -3,7 +3,7 @@ import Type, { type Static, type TSchema } from 'typebox';
 import { AuthError } from '../../domain/errors.ts';
 import type { ConfirmReaders } from '../../domain/enforcement/confirm.ts';
 import type { ListReaders } from '../../domain/enforcement/list-readers.ts';
-import { NAMELESS, STALE_POLICIES, type ReaderKey, type ReaderRecord } from '../../domain/enforcement/ports.ts';
+import { NAMELESS, STALE_POLICIES, type JudgedReader, type ReaderKey, type ReaderRecord } from '../../domain/enforcement/ports.ts';
 import { operation } from '../openapi/operation.ts';
 import { BY_SERVICE } from '../openapi/description.ts';
 import { serviceOf } from '../plugins/authenticate-service.ts';
@@ -295,6 +295,6 @@ function readerBody(reader: ReaderRecord, behind: number | null): Static<typeof 
 }
 
 /** Which reader it is, in an answer. */
-export function readerNames({ serviceId, name, reader, instance }: ReaderRecord) {
+export function readerNames({ serviceId, name, reader, instance }: JudgedReader) {
   return { client_id: serviceId, name, reader: reader === NAMELESS ? null : reader, instance };
 }

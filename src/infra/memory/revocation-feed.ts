@@ -1,4 +1,6 @@
 import type { TokenKey } from '../../domain/principal.ts';
+import { makeFence } from '../../domain/feed/fence.ts';
+import { pause } from '../pause.ts';
 import {
   eventTypesOf,
   type FeedEvent,
@@ -21,6 +23,7 @@ export interface MemoryFeedOptions {
 const KEPT = 100_000;
 const ONCE = 120_000;
 const MARGIN = 10_000;
+const ASKED = 1000;
 
 type Kind = 'token' | 'theft' | 'user' | UserEventType;
 
@@ -31,6 +34,7 @@ export function makeMemoryRevocationFeed(options: MemoryFeedOptions): Revocation
   let events: FeedEvent[] = [];
   let last = 0;
   let renewed = now();
+  let asked = { mark: '', until: -Infinity };
   /** When each event was added, the oldest first. */
   const recent = new Map<string, number>();
 
@@ -52,6 +56,15 @@ export function makeMemoryRevocationFeed(options: MemoryFeedOptions): Revocation
     // Not for each event: slicing copies the array.
     if (events.length >= 2 * kept) events = events.slice(-kept);
   }
+  const fence = makeFence({
+    look: () => Promise.resolve({ epoch, last, renewed, now: now() }),
+    ask() {
+      if (now() >= asked.until) asked = { mark: newEpoch(), until: now() + ASKED };
+      return Promise.resolve();
+    },
+    clock: { monotonic: now },
+    pause,
+  });
   const addTokens = (kind: Kind, keys: readonly TokenKey[]) => {
     for (const { userId, tokenId } of keys) {
       if (note(kind, userId, tokenId)) add({ seq: last + 1, type: 'revoked', tokenId, userId });
@@ -94,5 +107,8 @@ export function makeMemoryRevocationFeed(options: MemoryFeedOptions): Revocation
         events: isThere ? events.slice(Math.max(0, seq + 1 - first)).slice(0, limit) : null,
       };
     },
+    fence,
+    end: async () => ({ epoch, seq: last }),
+    askedRenewal: async () => (now() < asked.until ? asked.mark : null),
   };
 }

@@ -3,6 +3,7 @@ import type { Build } from '../../telemetry/build.ts';
 import { type Registry, type Sample, seriesOf } from './registry.ts';
 import type { Observe } from '../../telemetry/observe.ts';
 import type { MailKind } from '../../domain/mail-kinds.ts';
+import type { ReaderTally } from '../../domain/enforcement/ports.ts';
 import { FEED_ENDS, FEED_SNAPSHOT_REASONS } from '../../domain/metrics/outcomes.ts';
 
 /** Read at each scrape; costs nothing in between. */
@@ -22,6 +23,8 @@ export interface Sources {
   /** What the database says of the installation's upkeep; null until it was read. */
   upkeep: () => Upkeep | null;
   feed: FeedSource;
+  /** Of all replicas' readers, by what they have confirmed; null until it is known. */
+  feedReaders: () => ReaderTally | null;
   keys: () => KeySet;
   /** Event-loop lag in milliseconds. */
   lag: () => number;
@@ -50,7 +53,7 @@ const ANSWERS = ['ok', 'full'];
 export function addGauges(registry: Registry, sources: Sources): void {
   addHashing(registry, sources.hashing);
   addStores(registry, sources);
-  addFeedGauges(registry, sources.feed);
+  addFeedGauges(registry, sources);
   addKeys(registry, sources.keys);
   addUpkeep(registry, sources.upkeep);
   registry.read('gauge', 'latchkey_event_loop_lag_seconds', 'Event-loop lag (median of five samples)', () =>
@@ -238,6 +241,9 @@ function inSeconds(milliseconds: number): number {
   return milliseconds / 1000;
 }
 
+/** Seconds. A reader hears at once, and confirms within about two. */
+const ENFORCED_BUCKETS = [0.5, 1, 1.5, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600];
+
 /** Metrics of the revocation feed. */
 export function makeFeedMetrics(registry: Registry) {
   const published = registry
@@ -254,7 +260,18 @@ export function makeFeedMetrics(registry: Registry) {
     FEED_ENDS,
   );
 
+  const enforced = registry
+    .histograms(
+      'latchkey_revocation_enforced_seconds',
+      'From when this replica read something in the feed until all readers had confirmed it',
+      ENFORCED_BUCKETS,
+    )
+    .with({});
+
   return {
+    revocationEnforced: (seconds) => {
+      enforced.observe(seconds);
+    },
     feedPublished: (count) => {
       published.inc(count);
     },
@@ -273,12 +290,21 @@ interface FeedSource {
   lag: () => number;
 }
 
-function addFeedGauges(registry: Registry, { readers, lag }: FeedSource): void {
+function addFeedGauges(
+  registry: Registry,
+  { feed: { readers, lag }, feedReaders }: Pick<Sources, 'feed' | 'feedReaders'>,
+): void {
   registry.read('gauge', 'latchkey_feed_readers', 'Connected readers of the revocation feed', readers);
   registry.read(
     'gauge',
     'latchkey_feed_lag_seconds',
     'How far readers of the feed may be behind',
     () => lag() / 1000,
+  );
+  registry.read(
+    'gauge',
+    'latchkey_readers',
+    'Readers of the revocation feed on all replicas, by what they have confirmed',
+    () => Object.entries(feedReaders() ?? {}).map(([state, value]) => ({ labels: { state }, value })),
   );
 }

@@ -1,5 +1,6 @@
 import type { TokenKey } from '../../domain/principal.ts';
 import { randomUUID } from 'node:crypto';
+import { makeFence, type FeedLook } from '../../domain/feed/fence.ts';
 import {
   eventTypesOf,
   type FeedEvent,
@@ -7,6 +8,8 @@ import {
   type UserEventType,
 } from '../../domain/feed/ports.ts';
 import type { Observe } from '../../telemetry/observe.ts';
+import { pause } from '../pause.ts';
+import { orUnavailable } from './connection/errors.ts';
 import { makeScriptClient, type ScriptClientOptions } from './script-client.ts';
 import type { Argument, FeedReply, ScriptedCluster, ScriptedRedis } from './connection/scripts.ts';
 
@@ -28,13 +31,15 @@ const ONCE = 120;
 const MARGIN = 10;
 /** Events per script call. */
 const BATCH = 1000;
+/** Milliseconds for which one mark asks for a full renewal, whoever else would like one. */
+const ASKED = 1000;
 
 type Kind = 'token' | 'theft' | 'user' | 'covered' | UserEventType;
 type Item = `${Kind}:${number}:${number}`;
 
 /** User keys have numbers as hash tags. @param prefix REDIS_PREFIX. */
 export function makeFeedKey(prefix: string) {
-  return (name: 'state' | 'stream' | 'recent') => `${prefix}{feed}:${name}`;
+  return (name: 'state' | 'stream' | 'recent' | 'asked') => `${prefix}{feed}:${name}`;
 }
 
 /** The feed as a stream in Redis. All replicas run the same script (lua/feed.lua). */
@@ -56,6 +61,19 @@ export function makeRedisRevocationFeed(
       read(await scripts.feedUngated(argumentsOf(['', '', '', 0, ...items.slice(i, i + BATCH)])));
     }
   };
+  /** Reads no events. */
+  const look = async (): Promise<FeedLook> => {
+    const [epoch, last, , , , renewed, now] = await scripts.feedUngated(argumentsOf(['', '', '', 0]));
+    return { epoch, last: Number(last), renewed: renewed * 1000, now };
+  };
+  const fence = makeFence({
+    look,
+    ask: async () => {
+      if (options.gate.isAdmitted()) await redis.set(key('asked'), randomUUID(), 'PX', ASKED, 'NX');
+    },
+    clock: performanceClock,
+    pause,
+  });
   const itemsOf = (kind: Kind, keys: readonly TokenKey[]) =>
     keys.map(({ userId, tokenId }): Item => `${kind}:${userId}:${tokenId}`);
 
@@ -79,8 +97,17 @@ export function makeRedisRevocationFeed(
     async read(seq, limit) {
       return read(await scripts.feed(argumentsOf(['', '', seq, limit])));
     },
+
+    fence,
+    async end() {
+      const { epoch, last } = await look();
+      return { epoch, seq: last };
+    },
+    askedRenewal: () => orUnavailable(redis.get(key('asked'))),
   };
 }
+
+const performanceClock = { monotonic: () => performance.now() };
 
 function readEntry([id, [kind, text]]: FeedReply[4][number]): FeedEvent {
   const seq = Number.parseInt(id);

@@ -28,6 +28,8 @@ export type FeedReply = [
   added: number,
   isThere: number,
   entries: [id: string, [kind: string, text: string]][],
+  renewed: number,
+  now: number,
 ];
 
 /** The reply of lease.lua. */

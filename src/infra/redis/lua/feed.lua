@@ -15,23 +15,26 @@
       'token' revoked on record   'theft' not on record yet   'user' all tokens up to this number   'covered' needs no event
       'user_…' a user's version: the kind is the event's type
   Output:
-    {epoch, last number, added, 1 if no later event is missing else 0, {{id, fields}...}}
-    fields: kind, 'USER:NUMBER'
+    {epoch, last number, added, 1 if no later event is missing else 0, {{id, fields}...}, renewed, now}
+    fields: kind, 'USER:NUMBER'   renewed: the last full renewal, or the epoch, did not begin before; seconds
+    now: milliseconds, both by this server's clock
   Errors: none of its own
 ]]
-local now = tonumber(redis.call('TIME')[1])
+local time = redis.call('TIME')
+local now = tonumber(time[1])
 local server = serverId()
 local kept = redis.call('HMGET', KEYS[1], 'epoch', 'server', 'last', 'renewed')
-local epoch, last = kept[1], tonumber(kept[3] or '0')
+local epoch, last, renewed = kept[1], tonumber(kept[3] or '0'), kept[4]
 local isRenewal = ARGV[5] ~= ''
 local isWhole = epoch and kept[2] == server and (last == 0 or redis.call('EXISTS', KEYS[2]) == 1)
-if isWhole and isRenewal then isWhole = now - kept[4] <= tonumber(ARGV[5]) end
+if isWhole and isRenewal then isWhole = now - renewed <= tonumber(ARGV[5]) end
 if not isWhole then
   redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
-  epoch, last = ARGV[1], 0
-  redis.call('HSET', KEYS[1], 'epoch', epoch, 'server', server, 'renewed', now)
+  epoch, last, renewed = ARGV[1], 0, now
+  redis.call('HSET', KEYS[1], 'epoch', epoch, 'server', server, 'renewed', renewed)
 elseif isRenewal then
-  redis.call('HSET', KEYS[1], 'renewed', now - ARGV[6])
+  renewed = now - ARGV[6]
+  redis.call('HSET', KEYS[1], 'renewed', renewed)
 end
 
 local before = last
@@ -63,4 +66,7 @@ if ARGV[7] ~= '' and tonumber(ARGV[7]) < last then
     events = redis.call('XRANGE', KEYS[2], string.format('%.0f-0', following), '+', 'COUNT', ARGV[8])
   end
 end
-return { epoch, string.format('%.0f', last), last - before, isThere, events }
+return {
+  epoch, string.format('%.0f', last), last - before, isThere, events, tonumber(renewed),
+  now * 1000 + math.floor(time[2] / 1000)
+}
