@@ -88,7 +88,8 @@ function reasonOf(error: unknown): string {
 
 /** The event of a command, by its words; null if it changes nothing. */
 function eventOf([name, action, which, list]: readonly string[], values: Values): Begun | null {
-  if (name === 'migrate' || name === 'purge' || name === 'explain' || name === 'drill') return { event: name };
+  if (name === 'migrate' || name === 'purge' || name === 'explain' || name === 'drill')
+    return { event: name };
   if (name === 'recover')
     return { event: name, endAll: values['end-all'], keepSessions: values['keep-sessions'] };
   if (name === 'settings' && action === 'accept') return { event: 'settings.accept' };

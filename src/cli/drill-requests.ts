@@ -78,7 +78,10 @@ export function makeRequests(latchkey: URL, stop: AbortSignal) {
         subject_token: token,
         audience,
       });
-      return tokenIn('POST api/auth/token', await call('POST api/auth/token', { headers: bearer(token), body }));
+      return tokenIn(
+        'POST api/auth/token',
+        await call('POST api/auth/token', { headers: bearer(token), body }),
+      );
     },
 
     /** @returns the status, from which a later 401 differs. @throws NotRun if the URL shows nothing. */
@@ -86,7 +89,8 @@ export function makeRequests(latchkey: URL, stop: AbortSignal) {
       const status = await statusOf(target, token);
       if (status === null) throw new NotRun(`${shown(target)} gave no answer to a good token`);
       const isTelling = (status >= 200 && status < 300) || (status >= 400 && status < 500 && status !== 429);
-      if (status === 401 || !isTelling) throw new NotRun(`${shown(target)} answered ${status} to a good token`);
+      if (status === 401 || !isTelling)
+        throw new NotRun(`${shown(target)} answered ${status} to a good token`);
       return status;
     },
 

@@ -8,7 +8,7 @@ import { findMarked, makeAccountStore } from '../infra/postgres/account-store.ts
 import type { Postgres } from '../infra/postgres/client.ts';
 import { accountSettings, NO_NAMES } from './account-settings.ts';
 import { UsageError, type Values } from './arguments.ts';
-import { CommandError, type Command, type Outcome } from './command.ts';
+import type { Command, Outcome } from './command.ts';
 import { makeRequests, NotRun, refuseStopped, shown, type Requests, type Target } from './drill-requests.ts';
 import { countAll, describeAnswer, forMachines, withEnforcement, type Ask } from './enforcement.ts';
 

@@ -1,15 +1,16 @@
+import { setTimeout } from 'node:timers/promises';
 import { loadSettings, type Environment } from '../config/config.ts';
 import { judgeMark } from '../doctor/redis-mark.ts';
-import { CLOCK_TOLERANCE } from '../domain/clock.ts';
 import { makeEnforcement, type EnforcementAnswer } from '../domain/enforcement/enforcement.ts';
 import { STATES } from '../domain/enforcement/judge.ts';
 import { makeListReaders, type ReaderPage } from '../domain/enforcement/list-readers.ts';
-import { NAMELESS, type ReaderPosition, type ReaderRecord, type Target } from '../domain/enforcement/ports.ts';
+import { NAMELESS, type JudgedReader, type Target } from '../domain/enforcement/ports.ts';
+import { rememberFor, withEpochsFor } from '../domain/feed/epochs.ts';
 import type { RevocationFeed } from '../domain/feed/ports.ts';
 import { makeMarks } from '../infra/installation/marks.ts';
 import { makeRedisMarks } from '../infra/installation/redis-marks.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
-import { makeFeedReaderStore } from '../infra/postgres/feed-readers.ts';
+import { makeFeedReaders } from '../infra/postgres/feed-readers.ts';
 import { orUnavailable } from '../infra/redis/connection/errors.ts';
 import { openRedis } from '../infra/redis/connection/open-redis.ts';
 import { makeRedisRevocationFeed } from '../infra/redis/revocation-feed.ts';
@@ -22,6 +23,14 @@ import { withPostgres } from './database.ts';
 const CONNECT = 5000;
 /** Readers that are read at once. */
 const PAGE = 1000;
+const OPEN = { connectionEpoch: () => OPEN, isAdmitted: () => true };
+const UNOBSERVED = {
+  redisAnswered: () => undefined,
+  redisFailed: () => undefined,
+  feedPublished: () => undefined,
+};
+/** Does not keep the process from ending. */
+const sleep = (ms: number) => setTimeout(ms, undefined, { ref: false });
 
 const SETTINGS = [
   ...(['REDIS_URL', 'REDIS_MODE', 'REDIS_NODES', 'REDIS_CA', 'REDIS_TIMEOUT', 'REDIS_PREFIX'] as const),
@@ -52,7 +61,7 @@ export function withEnforcement<Result>(
   return withPostgres(env, (postgres) =>
     withFeed(env, postgres, async (feed) => {
       if (!feed) throw new CommandError(NEEDS_REDIS);
-      const store = makeFeedReaderStore(postgres);
+      const store = makeFeedReaders(postgres);
       const enforcement = makeEnforcement({ store, feed, clock: systemClock, sleep, accessTokenTtl });
       return work({ postgres, ask: enforcement.ask, hurry: enforcement.close });
     }),
@@ -68,10 +77,10 @@ export function readReaders(env: Environment): Promise<Pick<ReaderPage, 'readers
   return withPostgres(env, (postgres) =>
     withFeed(env, postgres, async (feed) => {
       const end = () => Promise.resolve({ epoch: '', seq: 0 });
-      const readPage = makeListReaders({ store: makeFeedReaderStore(postgres), feed: feed ?? { end } });
-      const first = await readPage(null, PAGE);
-      const { readers, withoutReader } = first;
-      for (let next: ReaderPosition | null = first.next; next !== null;) {
+      const readPage = makeListReaders({ store: makeFeedReaders(postgres), feed: feed ?? { end } });
+      const { withoutReader, ...first } = await readPage(null, PAGE);
+      const readers = [...first.readers];
+      for (let { next } = first; next !== null;) {
         const page = await readPage(next, PAGE);
         readers.push(...page.readers);
         next = page.next;
@@ -100,7 +109,7 @@ async function withFeed<Result>(
     if (finding.state !== 'ok' || held.includes(null))
       throw new CommandError(`Redis holds no mark of this database: ${finding.todo ?? finding.found}`);
     const feed = makeRedisRevocationFeed(redis, { prefix, gate: OPEN, observe: UNOBSERVED });
-    return await work(withEpochsFor(ACCESS_TOKEN_TTL + CLOCK_TOLERANCE, feed));
+    return await work(withEpochsFor(rememberFor(ACCESS_TOKEN_TTL), feed));
   } finally {
     redis.disconnect();
   }
@@ -155,11 +164,11 @@ function readers(count: number): string {
 }
 
 /** How people tell a reader from others of its service. */
-export function labelOf({ reader, instance }: Pick<ReaderRecord, 'reader' | 'instance'>): string {
+export function labelOf({ reader, instance }: Pick<JudgedReader, 'reader' | 'instance'>): string {
   return reader === NAMELESS ? 'nameless' : (instance ?? reader);
 }
 
 /** How programs do. */
-export function namesOf({ serviceId, name, reader, instance }: ReaderRecord) {
+export function namesOf({ serviceId, name, reader, instance }: JudgedReader) {
   return { client_id: serviceId, name, reader: reader === NAMELESS ? null : reader, instance };
 }

@@ -52,9 +52,10 @@ export const run: Command = async ({ env }) => {
   const answer = await readersOf(explanation, env);
   return {
     result: { ...explanation, readers: answer && forMachines(answer) },
-    text: [forPeople(explanation), ...(answer ? ['Its end, at services:', ...describeAnswer(answer)] : [])].join(
-      '\n',
-    ),
+    text: [
+      forPeople(explanation),
+      ...(answer ? ['Its end, at services:', ...describeAnswer(answer)] : []),
+    ].join('\n'),
     audited:
       explanation.user && explanation.record
         ? { userId: explanation.user.id, tokenId: explanation.record.id }
@@ -64,7 +65,10 @@ export const run: Command = async ({ env }) => {
 };
 
 /** @returns which readers of the feed refuse a token that has ended; null if it has not, or that cannot be told here. */
-async function readersOf({ reason, record }: Explanation, env: Environment): Promise<EnforcementAnswer | null> {
+async function readersOf(
+  { reason, record }: Explanation,
+  env: Environment,
+): Promise<EnforcementAnswer | null> {
   if (record === null || (reason !== 'revoked' && reason !== 'reused')) return null;
   try {
     return await withEnforcement(env, ({ ask }) => ask({ token: record.id }, READERS_TIMEOUT));

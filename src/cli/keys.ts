@@ -8,7 +8,7 @@ import type { SigningKey } from '../domain/access-tokens/ports.ts';
 import { createOnce } from '../infra/crypto/generated-keys.ts';
 import { nextName, readKeyFiles } from '../infra/crypto/key-files.ts';
 import { generateSigningKey, parseSigningKey } from '../infra/crypto/keys.ts';
-import { makeFeedReaderStore } from '../infra/postgres/feed-readers.ts';
+import { makeFeedReaders } from '../infra/postgres/feed-readers.ts';
 import { UsageError } from './arguments.ts';
 import { CommandError, isoOrNull, type Command, type Outcome } from './command.ts';
 import { withDatabase, withPostgres } from './database.ts';
@@ -70,8 +70,8 @@ async function listKeys(env: Environment): Promise<Outcome> {
 
 /** How many readers of the feed say that they hold a key, by its id. */
 async function countHolders(env: Environment): Promise<(kid: string) => number> {
-  const { readers } = await withPostgres(env, (postgres) => makeFeedReaderStore(postgres).look([]));
-  return (kid) => readers.filter(({ keys }) => keys.includes(kid)).length;
+  const holders = await withPostgres(env, (postgres) => makeFeedReaders(postgres).keyHolders());
+  return (kid) => holders.get(kid) ?? 0;
 }
 
 function heldBy(readers: number): string {

@@ -1,12 +1,19 @@
 import { parseServiceName } from '../domain/services/registered-service.ts';
 import type { ReaderPage } from '../domain/enforcement/list-readers.ts';
 import type { Target } from '../domain/enforcement/ports.ts';
-import { makeFeedReaderStore } from '../infra/postgres/feed-readers.ts';
+import { makeFeedReaders } from '../infra/postgres/feed-readers.ts';
 import { makeServiceStore } from '../infra/postgres/service-store.ts';
 import { UsageError, type Values } from './arguments.ts';
 import { CommandError, isoOrNull, type Command } from './command.ts';
 import { withPostgres } from './database.ts';
-import { describeAnswer, forMachines, labelOf, namesOf, readReaders, withEnforcement } from './enforcement.ts';
+import {
+  describeAnswer,
+  forMachines,
+  labelOf,
+  namesOf,
+  readReaders,
+  withEnforcement,
+} from './enforcement.ts';
 
 /** Seconds, as over HTTP. */
 const LONGEST_WAIT = 30;
@@ -38,7 +45,9 @@ const list: Command = async ({ env, values: { service, key, below } }) => {
     },
     text: [
       ...(shown.length > 0 ? [HEADING, ...shown.map(line)] : ['no readers']),
-      ...(isWhole ? without.map(({ name }) => `${name} may read the feed, and no reader of it is known`) : []),
+      ...(isWhole
+        ? without.map(({ name }) => `${name} may read the feed, and no reader of it is known`)
+        : []),
     ].join('\n'),
   };
 };
@@ -117,11 +126,11 @@ function targetOf({ token, id, all }: Values): Target {
 /** `latchkey readers forget NAME [INSTANCE]`. */
 const forget: Command = async ({ env, words: [given = '', instance] }) => {
   const name = parseServiceName(given);
-  return withPostgres(env, async ({ prisma }) => {
-    const services = await makeServiceStore(prisma).list();
+  return withPostgres(env, async (postgres) => {
+    const services = await makeServiceStore(postgres.prisma).list();
     const service = services.find((each) => each.name === name);
     if (!service) throw new CommandError('no client has this name');
-    const forgotten = await makeFeedReaderStore(prisma).forget(service.serviceId, instance ?? null);
+    const forgotten = await makeFeedReaders(postgres).forget(service.serviceId, instance ?? null);
     if (forgotten === 0 && instance !== undefined)
       throw new CommandError('no reader of this client has this instance');
     return {

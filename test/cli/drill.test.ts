@@ -18,33 +18,37 @@ interface Found {
 
 const foundIn = ({ stdout }: { stdout: string }) => JSON.parse(stdout) as Found;
 
-test('a drill passes if every URL refuses the token after the logout, and leaves no account', skip, async (t) => {
-  const range = await aDrillRange(t);
-  const ran = await range.drill(['/service', 'orders=/service/orders']);
-  t.equal(ran.code, 0, ran.stderr);
-  const found = foundIn(ran);
-  t.match(found, {
-    verdict: 'passed',
-    deleted: true,
-    done: true,
-    counts: { pending: 0, unknown: 0 },
-    urls: [
-      { url: `${range.url}/service`, audience: null, before: 200, after: 401, refused_after_ms: Number },
-      { url: `${range.url}/service/orders`, audience: 'orders', before: 200, after: 401 },
-    ],
-  });
-  t.match(ran.audit, [
-    {
-      event: 'drill',
-      outcome: 'success',
-      subject: { user_id: found.user },
-      details: { verdict: 'passed', urls: 2, deleted: true },
-    },
-  ]);
-  t.strictSame(await range.left(), []);
-  const people = await range.drill(['/service'], ['--timeout=5']);
-  t.equal(people.code, 0);
-});
+test(
+  'a drill passes if every URL refuses the token after the logout, and leaves no account',
+  skip,
+  async (t) => {
+    const range = await aDrillRange(t);
+    const ran = await range.drill(['/service', 'orders=/service/orders']);
+    t.equal(ran.code, 0, ran.stderr);
+    const found = foundIn(ran);
+    t.match(found, {
+      verdict: 'passed',
+      deleted: true,
+      done: true,
+      counts: { pending: 0, unknown: 0 },
+      urls: [
+        { url: `${range.url}/service`, audience: null, before: 200, after: 401, refused_after_ms: Number },
+        { url: `${range.url}/service/orders`, audience: 'orders', before: 200, after: 401 },
+      ],
+    });
+    t.match(ran.audit, [
+      {
+        event: 'drill',
+        outcome: 'success',
+        subject: { user_id: found.user },
+        details: { verdict: 'passed', urls: 2, deleted: true },
+      },
+    ]);
+    t.strictSame(await range.left(), []);
+    const people = await range.drill(['/service'], ['--timeout=5']);
+    t.equal(people.code, 0);
+  },
+);
 
 /** Each URL with what it answers, and why the drill measured nothing. */
 const BAD: [urls: string[], answer: Answer, reason: RegExp][] = [
@@ -67,7 +71,10 @@ test('a drill that could measure nothing says why, and passes nothing', skip, as
     t.match(foundIn(ran), { verdict: 'not_run', reason, deleted: true });
     t.match(ran.audit, [{ event: 'drill', details: { verdict: 'not_run', deleted: true } }]);
   }
-  const closed = await listen(t, createServer((request) => request.socket.destroy()));
+  const closed = await listen(
+    t,
+    createServer((request) => request.socket.destroy()),
+  );
   const nobody = await range.drill([], [`--latchkey=${closed}`]);
   t.match(foundIn(nobody), { verdict: 'not_run', reason: /^POST api\/auth got no answer from 127/ });
   t.strictSame(await range.left(), []);

@@ -150,7 +150,11 @@ const COMMANDS: [command: string, more: string[], text: RegExp][] = [
   ['readers list', [], /^no readers$/],
   // Nobody serves.
   ['readers enforced', ['--all', '--wait', '0'], /^not done/],
-  ['drill', ['--latchkey', 'http://127.0.0.1:9'], /^not run: POST api\/auth got no answer from 127\.0\.0\.1:9$/],
+  [
+    'drill',
+    ['--latchkey', 'http://127.0.0.1:9'],
+    /^not run: POST api\/auth got no answer from 127\.0\.0\.1:9$/,
+  ],
   ['purge', [], /^purged 0 records/],
   ['recover', ['--yes'], /^Redis holds 0 tokens/],
   ['settings accept', [], /^ISSUER: https:.* is recorded$/m],

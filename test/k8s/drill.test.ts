@@ -30,7 +30,10 @@ test('its pod reads the URLs of the stores, and neither keys nor secrets of toke
   const manifests = template('tls', '--set', 'drill.enabled=true');
   const { spec } = jobOf(manifests).template;
   const volume = spec.volumes?.find(({ name }) => name === 'secrets')?.secret;
-  t.strictSame(volume?.items?.map(({ key }) => key), ['database-url', 'redis-url', 'database-ca', 'redis-ca']);
+  t.strictSame(
+    volume?.items?.map(({ key }) => key),
+    ['database-url', 'redis-url', 'database-ca', 'redis-ca'],
+  );
   t.strictSame(
     spec.volumes?.map(({ name }) => name),
     ['secrets'],
@@ -41,39 +44,49 @@ test('its pod reads the URLs of the stores, and neither keys nor secrets of toke
   t.end();
 });
 
-test('it reaches Latchkey, both stores and what `drill.egress` opens, and nobody reaches it', { skip }, (t) => {
-  const manifests = template('company');
-  const pods = new Map(
-    workloadsOf(manifests).map(({ name, template: { metadata, spec } }): [string, Peer] => {
-      const ports = (spec.containers[0]?.ports ?? []).map((port) => [port.name, port.containerPort] as const);
-      return [name, { namespace: 'latchkey', labels: metadata.labels, ports: Object.fromEntries(ports) }];
-    }),
-  );
-  const [drill, server, purge] = ['latchkey-drill', 'latchkey', 'latchkey-purge'].map((name) => {
-    const pod = pods.get(name);
-    if (!pod) throw new Error(`there is no ${name}`);
-    return pod;
-  }) as [Peer, Peer, Peer];
-  const shopPod = { namespace: 'shop', namespaceLabels: { 'kubernetes.io/metadata.name': 'shop' }, labels: {} };
-  const at = (address: string): Peer => ({ namespace: '', address });
-  const reaches = (from: Peer, to: Peer, port: number) => isAllowed(manifests, 'latchkey', from, to, port);
-  for (const [to, port] of [
-    [server, 3000],
-    [at('192.0.2.4'), 5432],
-    [at('192.0.2.20'), 6379],
-    [shopPod, 8080],
-  ] as const)
-    t.ok(reaches(drill, to, port), `${port}`);
-  for (const [to, port] of [
-    [server, 9464],
-    [at('203.0.113.9'), 443],
-    [shopPod, 9090],
-  ] as const)
-    t.notOk(reaches(drill, to, port), `${port}`);
-  t.notOk(reaches(purge, server, 3000), 'so may no other Job');
-  t.notOk(reaches(shopPod, drill, 3000));
-  t.end();
-});
+test(
+  'it reaches Latchkey, both stores and what `drill.egress` opens, and nobody reaches it',
+  { skip },
+  (t) => {
+    const manifests = template('company');
+    const pods = new Map(
+      workloadsOf(manifests).map(({ name, template: { metadata, spec } }): [string, Peer] => {
+        const ports = (spec.containers[0]?.ports ?? []).map(
+          (port) => [port.name, port.containerPort] as const,
+        );
+        return [name, { namespace: 'latchkey', labels: metadata.labels, ports: Object.fromEntries(ports) }];
+      }),
+    );
+    const [drill, server, purge] = ['latchkey-drill', 'latchkey', 'latchkey-purge'].map((name) => {
+      const pod = pods.get(name);
+      if (!pod) throw new Error(`there is no ${name}`);
+      return pod;
+    }) as [Peer, Peer, Peer];
+    const shopPod = {
+      namespace: 'shop',
+      namespaceLabels: { 'kubernetes.io/metadata.name': 'shop' },
+      labels: {},
+    };
+    const at = (address: string): Peer => ({ namespace: '', address });
+    const reaches = (from: Peer, to: Peer, port: number) => isAllowed(manifests, 'latchkey', from, to, port);
+    for (const [to, port] of [
+      [server, 3000],
+      [at('192.0.2.4'), 5432],
+      [at('192.0.2.20'), 6379],
+      [shopPod, 8080],
+    ] as const)
+      t.ok(reaches(drill, to, port), `${port}`);
+    for (const [to, port] of [
+      [server, 9464],
+      [at('203.0.113.9'), 443],
+      [shopPod, 9090],
+    ] as const)
+      t.notOk(reaches(drill, to, port), `${port}`);
+    t.notOk(reaches(purge, server, 3000), 'so may no other Job');
+    t.notOk(reaches(shopPod, drill, 3000));
+    t.end();
+  },
+);
 
 test('without `drill.enabled`, nothing of it is there', { skip }, (t) => {
   const texts = JSON.stringify(template('everything'));

@@ -56,7 +56,12 @@ export async function aDrillRange(t: Test, settings: Environment = {}) {
     }
     const payload = await text(request);
     const headers = { authorization, ...(type !== '' && { 'content-type': type }) };
-    const { statusCode, body } = await target.inject({ method: method as HTTPMethods, url, headers, payload });
+    const { statusCode, body } = await target.inject({
+      method: method as HTTPMethods,
+      url,
+      headers,
+      payload,
+    });
     if (step === 'logout') isOver = true;
     response.writeHead(statusCode, { 'content-type': 'application/json' }).end(body);
   }
@@ -82,16 +87,22 @@ export async function aDrillRange(t: Test, settings: Environment = {}) {
     drill(urls: readonly string[], more: readonly string[] = [], started?: (child: ChildProcess) => void) {
       isOver = false;
       const options = urls.map((each) => `--url=${each.replace(/(?=\/)/, url)}`);
-      return latchkey(['drill', `--latchkey=${url}`, '--json', ...options, ...more], env, undefined, '', started);
+      return latchkey(
+        ['drill', `--latchkey=${url}`, '--json', ...options, ...more],
+        env,
+        undefined,
+        '',
+        started,
+      );
     },
     answerWith(next: Answer) {
       answer = next;
     },
     /** No answer at this step. @returns once a request has come to it. */
     hold(step: Step): Promise<void> {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      Object.assign(held, { step, reached: resolve });
-      return promise;
+      return new Promise((reached) => {
+        Object.assign(held, { step, reached });
+      });
     },
     release() {
       Object.assign(held, { step: null });

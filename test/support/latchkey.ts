@@ -28,7 +28,7 @@ export async function latchkey(
   let [stdout, stderr] = ['', ''];
   child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-  const [code] = (await once(child, 'close')) as [number | null];
+  const [code] = (await once(child, 'close')) as [number];
   watch(args, env, { stdout, stderr });
   const lines = logLines(stderr).filter(({ log }) => log === 'audit');
   return { code, stdout, stderr: stderr.replace(/^\{"log":"audit",.*\n/gm, ''), audit: lines };
