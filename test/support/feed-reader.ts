@@ -39,6 +39,8 @@ interface FeedClientOptions {
   /** Returns the URL. Called before each connection. */
   url: () => string;
   authorization: string;
+  /** The id of its process. */
+  reader?: string;
   lastEventId?: string;
   /** Reconnects when a connection has ended. */
   comesBack?: boolean;
@@ -95,6 +97,7 @@ export function aFeedClient(t: Test, options: FeedClientOptions): FeedClient {
     connections++;
     const headers = {
       authorization: options.authorization,
+      ...(options.reader !== undefined && { 'x-latchkey-reader': options.reader }),
       ...(lastId !== undefined && { 'last-event-id': lastId }),
     };
     let isOver = false;
