@@ -23,7 +23,9 @@ import { withPostgres } from './database.ts';
 const CONNECT = 5000;
 /** Readers that are read at once. */
 const PAGE = 1000;
-const OPEN = { connectionEpoch: () => OPEN, isAdmitted: () => true };
+/** One connection, whose Redis is known to be this database's. */
+const CONNECTION = {};
+const OPEN = { connectionEpoch: () => CONNECTION, isAdmitted: () => true };
 const UNOBSERVED = {
   redisAnswered: () => undefined,
   redisFailed: () => undefined,

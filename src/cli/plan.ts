@@ -138,7 +138,9 @@ function knownOf(values: Values): Usage['known'] {
 }
 
 /** The options with one text, which neither flags nor lists have. */
-type Name = { [Each in keyof Values]-?: Values[Each] extends string | undefined ? Each : never }[keyof Values];
+type Name = {
+  [Each in keyof Values]-?: Values[Each] extends string | undefined ? Each : never;
+}[keyof Values];
 
 function number(values: Values, name: Name, least: number, most: number): number {
   const text = values[name] ?? '';
