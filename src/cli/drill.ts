@@ -213,12 +213,12 @@ function resultOf(findings: Findings) {
   const { verdict, urls, answer, enforced } = findings;
   return {
     verdict,
-    urls: urls.map(({ url: _, audience, before, after, refused }, i) => ({
-      url: shown(urls[i] as Measured),
-      audience,
-      before,
-      after,
-      refused_after_ms: refused,
+    urls: urls.map((each) => ({
+      url: shown(each),
+      audience: each.audience,
+      before: each.before,
+      after: each.after,
+      refused_after_ms: each.refused,
     })),
     enforced_after_ms: enforced,
     ...forMachines(answer),
