@@ -69,5 +69,3 @@ export function makeEnforcementParts({
     }),
   };
 }
-
-export type Enforcing = Omit<ReturnType<typeof makeEnforcementParts>, 'connected'>;

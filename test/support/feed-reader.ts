@@ -42,6 +42,8 @@ interface FeedClientOptions {
   /** The id of its process. */
   reader?: string;
   lastEventId?: string;
+  /** The id of its process. */
+  reader?: string;
   /** Reconnects when a connection has ended. */
   comesBack?: boolean;
   onEvent?: (event: ServerSentEvent) => void;
@@ -99,6 +101,7 @@ export function aFeedClient(t: Test, options: FeedClientOptions): FeedClient {
       authorization: options.authorization,
       ...(options.reader !== undefined && { 'x-latchkey-reader': options.reader }),
       ...(lastId !== undefined && { 'last-event-id': lastId }),
+      ...(options.reader !== undefined && { 'x-latchkey-reader': options.reader }),
     };
     let isOver = false;
     const over = () => {
