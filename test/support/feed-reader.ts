@@ -39,8 +39,6 @@ interface FeedClientOptions {
   /** Returns the URL. Called before each connection. */
   url: () => string;
   authorization: string;
-  /** The id of its process. */
-  reader?: string;
   lastEventId?: string;
   /** The id of its process. */
   reader?: string;
@@ -99,7 +97,6 @@ export function aFeedClient(t: Test, options: FeedClientOptions): FeedClient {
     connections++;
     const headers = {
       authorization: options.authorization,
-      ...(options.reader !== undefined && { 'x-latchkey-reader': options.reader }),
       ...(lastId !== undefined && { 'last-event-id': lastId }),
       ...(options.reader !== undefined && { 'x-latchkey-reader': options.reader }),
     };
