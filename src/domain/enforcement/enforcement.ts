@@ -190,6 +190,8 @@ function makeFenceOf(feed: Pick<RevocationFeed, 'fence'>, signal: AbortSignal) {
   let position: FeedPosition | null = null;
   let failure: unknown = null;
   let getting: Promise<void> | null = null;
+  /** The end that was known when one was asked for last: with each look, at most once. */
+  let askedWith: FeedPosition | null | undefined;
 
   function get(): void {
     getting ??= feed.fence(signal).then(
@@ -209,7 +211,10 @@ function makeFenceOf(feed: Pick<RevocationFeed, 'fence'>, signal: AbortSignal) {
     /** @param end of the feed; null if nobody knows. */
     spanTo(end: FeedPosition | null): FeedSpan | null {
       if (end && position && position.epoch !== end.epoch) position = null;
-      if (!position) get();
+      if (!position && askedWith !== end) {
+        askedWith = end;
+        get();
+      }
       if (!end || !position) return null;
       return { epoch: end.epoch, from: position.seq, to: end.seq };
     },
