@@ -65,7 +65,10 @@ export function withEnforcement<Result>(
       if (!feed) throw new CommandError(NEEDS_REDIS);
       const store = makeFeedReaders(postgres);
       const enforcement = makeEnforcement({ store, feed, clock: systemClock, sleep, accessTokenTtl });
-      return work({ postgres, ask: enforcement.ask, hurry: enforcement.close });
+      const hurry = () => {
+        enforcement.close();
+      };
+      return work({ postgres, ask: enforcement.ask, hurry });
     }),
   );
 }

@@ -54,10 +54,10 @@ async function aReadLatchkey(t: Test) {
     prefix,
     run: (words: string[], more: Environment = {}, input = '') =>
       latchkey(words, { ...all, ...more }, undefined, input),
-    pause() {
+    pause: () => {
       confirms = false;
     },
-    resume() {
+    resume: () => {
       confirms = true;
     },
   };
