@@ -236,7 +236,7 @@ export function parseArguments(args: string[]) {
 
 /** Two commands may have an option of one name, each with a default of its own. */
 function defaultsOf(command: keyof typeof COMMANDS, given: readonly string[]): object {
-  const own: [string, { default?: string | boolean }][] = Object.entries(COMMANDS[command]);
+  const own: [string, { type: string; default?: string | boolean }][] = Object.entries(COMMANDS[command]);
   return Object.fromEntries(
     own.flatMap(([name, { default: value }]) =>
       value === undefined || given.includes(name) ? [] : [[name, value]],
