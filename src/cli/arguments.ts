@@ -71,7 +71,7 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
                                       register a service, and show its secret once
                                       RIGHTS is a list, separated by commas, of introspect, revoke, revocations (these
                                       three by default), users.read, users.write, users.reset, users.email,
-                                      users.factors, mails, exchange, limited and call:AUDIENCE, with which the
+                                      users.factors, mails, exchange, limited, readers and call:AUDIENCE, with which the
                                       service gets tokens of its own for that audience
                                       AUDIENCE is the "aud" of tokens for this service
                                       --roles are the roles in its own tokens
