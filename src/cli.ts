@@ -16,19 +16,21 @@ import { readBuild } from './runtime/build.ts';
 const COMMANDS: Partial<Record<string, () => Promise<{ run: Command }>>> = {
   client: () => import('./cli/client.ts'),
   doctor: () => import('./cli/doctor.ts'),
+  drill: () => import('./cli/drill.ts'),
   explain: () => import('./cli/explain.ts'),
   factors: () => import('./cli/factors.ts'),
   keys: () => import('./cli/keys.ts'),
   migrate: () => import('./cli/migrate.ts'),
   plan: () => import('./cli/plan.ts'),
   purge: () => import('./cli/purge.ts'),
+  readers: () => import('./cli/readers.ts'),
   recover: () => import('./cli/recover.ts'),
   settings: () => import('./cli/settings.ts'),
   user: () => import('./cli/user.ts'),
 };
 
 /** Commands of several words. */
-const GROUPS = ['client', 'factors', 'keys', 'settings', 'user'];
+const GROUPS = ['client', 'factors', 'keys', 'readers', 'settings', 'user'];
 
 /** For commands that end cleanly on a signal. The reason of the abort is the exit code. */
 const stopping = new AbortController();

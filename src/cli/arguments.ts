@@ -16,6 +16,20 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
   keys retire KID|FILE [--force]      remove a key that is no longer needed; --force removes one that has leaked,
                                       which ends all tokens that it signed
   keys doctor                         check the signing keys, and say what to do
+  readers list [--service NAME] [--key KID] [--below VERSION]
+                                      list the processes of services that follow the feed: how far each has applied it,
+                                      and when it was last seen; those that hold a key, or run an older VERSION
+  readers enforced --token ID         say which of them refuse a token that has ended
+  readers enforced --id USER          the same of all ended tokens of a user
+  readers enforced --all              the same of everything that has ended until now
+  readers enforced --wait SECONDS     wait this long until all do, 0 to 30 (30)
+                                      It ends with code 0 once all do.
+  readers forget NAME [INSTANCE]      remove the readers of a service, or one instance, that will not come back
+  drill [--url [AUDIENCE=]URL]        log an account of its own in and out, and measure until the URLs answer 401 and all
+                                      readers refuse its token; --url may be repeated, and AUDIENCE=URL is asked with a
+                                      token for that audience
+  drill --latchkey URL                where to log in, if that is not ISSUER
+  drill --timeout SECONDS             fail after this long, 1 to 600 (60)
   factors rekey                       encrypt every authenticator app's secret under the first of FACTOR_KEYS; run it
                                       again to continue where it stopped
   purge                               delete the records of sessions and tokens that ended long ago
@@ -57,7 +71,7 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
                                       register a service, and show its secret once
                                       RIGHTS is a list, separated by commas, of introspect, revoke, revocations (these
                                       three by default), users.read, users.write, users.reset, users.email,
-                                      users.factors, mails, exchange, limited and call:AUDIENCE, with which the
+                                      users.factors, mails, exchange, limited, readers and call:AUDIENCE, with which the
                                       service gets tokens of its own for that audience
                                       AUDIENCE is the "aud" of tokens for this service
                                       --roles are the roles in its own tokens
@@ -140,6 +154,11 @@ const COMMANDS = {
   'keys add': { alg: { ...text, default: 'ES256' } },
   'keys retire': { force: flag },
   'keys doctor': {},
+  'readers list': { service: text, key: text, below: text },
+  // Not a literal, because migrate has another.
+  'readers enforced': { token: text, id: text, all: flag, wait: { ...text, default: '30' as string } },
+  'readers forget': {},
+  drill: { url: { ...text, multiple: true }, latchkey: text, timeout: { ...text, default: '60' } },
   'factors rekey': {},
   purge: {},
   recover: {
@@ -211,7 +230,18 @@ export function parseArguments(args: string[]) {
   for (const token of tokens)
     if (token.kind === 'option' && !(token.name in COMMON) && !(token.name in COMMANDS[command]))
       throw new UsageError(`--${token.name} is an option of ${ownersOf(token.name)}, not of ${command}`);
-  return { values, positionals };
+  const given = tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []));
+  return { values: { ...values, ...defaultsOf(command, given) }, positionals };
+}
+
+/** Two commands may have an option of one name, each with a default of its own. */
+function defaultsOf(command: keyof typeof COMMANDS, given: readonly string[]): object {
+  const own: [string, { type: string; default?: string | boolean }][] = Object.entries(COMMANDS[command]);
+  return Object.fromEntries(
+    own.flatMap(([name, { default: value }]) =>
+      value === undefined || given.includes(name) ? [] : [[name, value]],
+    ),
+  );
 }
 
 function parsed(args: string[]) {

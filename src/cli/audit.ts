@@ -88,11 +88,13 @@ function reasonOf(error: unknown): string {
 
 /** The event of a command, by its words; null if it changes nothing. */
 function eventOf([name, action, which, list]: readonly string[], values: Values): Begun | null {
-  if (name === 'migrate' || name === 'purge' || name === 'explain') return { event: name };
+  if (name === 'migrate' || name === 'purge' || name === 'explain' || name === 'drill')
+    return { event: name };
   if (name === 'recover')
     return { event: name, endAll: values['end-all'], keepSessions: values['keep-sessions'] };
   if (name === 'settings' && action === 'accept') return { event: 'settings.accept' };
   if (name === 'user') return userEvent(action, values);
+  if (name === 'readers' && action === 'forget') return forgetEvent(which, list);
   if (name === 'client') return clientEvent([action, which, list], values);
   if (name === 'factors' && action === 'rekey') return { event: 'factors.rekey' };
   if (name === 'keys' && action === 'add') return { event: 'keys.add' };
@@ -105,6 +107,11 @@ function userEvent(action: string | undefined, { id = '', remove }: Values): Beg
   const event = action === 'factors' && remove ? 'user.factors_removed' : `user.${action ?? ''}`;
   const user = /^[1-9]\d{0,14}$/.test(id) ? { userId: Number(id) } : {};
   return isUserCommand(event) ? { event, ...user } : null;
+}
+
+function forgetEvent(service = '', instance?: string): Begun {
+  const named = instance === undefined ? {} : { instance: truncate(withoutAddresses(instance), 128) };
+  return { event: 'readers.forget', serviceName: truncate(withoutAddresses(service), 64), ...named };
 }
 
 type UserCommand = Extract<CommandEvent['event'], `user.${string}`>;

@@ -5,6 +5,7 @@ import { lifetimesOf } from '../domain/tokens/claims.ts';
 import { loadConfig, NO_HASHES, type Config, type Environment } from '../config/config.ts';
 import type { KeyRing } from '../domain/access-tokens/ports.ts';
 import type { Entry } from '../domain/audit/entry.ts';
+import type { EnforcementAnswer } from '../domain/enforcement/enforcement.ts';
 import { ignoreOutage } from '../domain/errors.ts';
 import type { ServiceBearer, TokenKey } from '../domain/principal.ts';
 import type { TokenRecord } from '../domain/tokens/token-record.ts';
@@ -25,6 +26,7 @@ import { UsageError } from './arguments.ts';
 import { CommandError, type Command } from './command.ts';
 import { withPostgres } from './database.ts';
 import { isAway, type Away } from './away.ts';
+import { describeAnswer, forMachines, withEnforcement } from './enforcement.ts';
 import { judgeServiceToken, type ServiceTokenFacts } from './explain-service-token.ts';
 import {
   explain,
@@ -38,15 +40,22 @@ import {
 /** Milliseconds to wait for Redis. */
 const REDIS_TIMEOUT = 5000;
 
+/** Seconds to wait until all readers refuse an ended token. */
+const READERS_TIMEOUT = 5;
+
 /** The service takes no longer header. */
 const LONGEST = 16 * 1024;
 
 /** `latchkey explain`: why the token on standard input is good or refused. Changes nothing. */
 export const run: Command = async ({ env }) => {
   const explanation = await explainToken(await readToken(process.stdin), env);
+  const answer = await readersOf(explanation, env);
   return {
-    result: explanation,
-    text: forPeople(explanation),
+    result: { ...explanation, readers: answer && forMachines(answer) },
+    text: [
+      forPeople(explanation),
+      ...(answer ? ['Its end, at services:', ...describeAnswer(answer)] : []),
+    ].join('\n'),
     audited:
       explanation.user && explanation.record
         ? { userId: explanation.user.id, tokenId: explanation.record.id }
@@ -54,6 +63,21 @@ export const run: Command = async ({ env }) => {
     isWell: explanation.reason === null,
   };
 };
+
+/** @returns which readers of the feed refuse a token that has ended; null if it has not, or that cannot be told here. */
+async function readersOf(
+  { reason, record }: Explanation,
+  env: Environment,
+): Promise<EnforcementAnswer | null> {
+  if (record === null || (reason !== 'revoked' && reason !== 'reused')) return null;
+  try {
+    return await withEnforcement(env, ({ ask }) => ask({ token: record.id }, READERS_TIMEOUT));
+  } catch (error) {
+    // Without the service's Redis.
+    if (!(error instanceof CommandError)) ignoreOutage(error);
+    return null;
+  }
+}
 
 /** @throws ConfigError, KeyError */
 export async function explainToken(token: string, env: Environment): Promise<Explanation> {

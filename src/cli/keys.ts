@@ -8,9 +8,10 @@ import type { SigningKey } from '../domain/access-tokens/ports.ts';
 import { createOnce } from '../infra/crypto/generated-keys.ts';
 import { nextName, readKeyFiles } from '../infra/crypto/key-files.ts';
 import { generateSigningKey, parseSigningKey } from '../infra/crypto/keys.ts';
+import { makeFeedReaders } from '../infra/postgres/feed-readers.ts';
 import { UsageError } from './arguments.ts';
 import { CommandError, isoOrNull, type Command, type Outcome } from './command.ts';
-import { withDatabase } from './database.ts';
+import { withDatabase, withPostgres } from './database.ts';
 import { describe } from './doctor.ts';
 
 const ALGORITHMS = ['ES256', 'EdDSA', 'RS256'] as const;
@@ -42,6 +43,7 @@ export const run: Command = async ({ env, words: [action, which, ...rest], value
 /** `latchkey keys list`. */
 async function listKeys(env: Environment): Promise<Outcome> {
   const { directory, keys } = await withDatabase(env, ({ url }) => reportKeys(env, url));
+  const holders = await countHolders(env);
   const lines = keys.map(({ kid, files, algorithm, state, since, next, longLived }) => {
     const when = next === null ? '' : `, ${NEXT[state]} ${time(next)}`;
     const tokens = longLived > 0 ? `, ${longLived} long-lived tokens` : '';
@@ -51,10 +53,11 @@ async function listKeys(env: Environment): Promise<Outcome> {
         : state === 'verifying'
           ? ` (signed until ${time(since)})`
           : ` since ${time(since)}`;
-    return `${kid}  ${algorithm}  ${files.join(' = ')}  ${state}${from}${when}${tokens}`;
+    return `${kid}  ${algorithm}  ${files.join(' = ')}  ${state}${from}${when}${tokens}${heldBy(holders(kid))}`;
   });
   const shown = keys.map((key) => ({
     ...key,
+    readers: holders(key.kid),
     createdAt: isoOrNull(key.createdAt),
     since: isoOrNull(key.since),
     next: isoOrNull(key.next),
@@ -63,6 +66,16 @@ async function listKeys(env: Environment): Promise<Outcome> {
     result: { directory, keys: shown },
     text: lines.join('\n') || `no keys in ${directory}`,
   };
+}
+
+/** How many readers of the feed say that they hold a key, by its id. */
+async function countHolders(env: Environment): Promise<(kid: string) => number> {
+  const holders = await withPostgres(env, (postgres) => makeFeedReaders(postgres).keyHolders());
+  return (kid) => holders.get(kid) ?? 0;
+}
+
+function heldBy(readers: number): string {
+  return readers === 0 ? '' : `, held by ${readers} ${readers === 1 ? 'reader' : 'readers'} of the feed`;
 }
 
 /** `latchkey keys doctor`. */
@@ -123,6 +136,8 @@ async function retireKey(env: Environment, which: string, force: boolean): Promi
   const refusal = keys.length === 1 ? 'it is the only key: run `latchkey keys add` first' : reasonToKeep(key);
   if (refusal !== null && (!force || keys.length === 1))
     throw new CommandError(refusal, { ...facts, retired: false, from: isoOrNull(next) });
+  // Before anything is removed, because the database may be away afterwards.
+  const readers = (await countHolders(env))(kid);
   try {
     // All names: under any remaining one, the key would keep signing.
     for (const name of files) rmSync(join(directory, name));
@@ -132,10 +147,11 @@ async function retireKey(env: Environment, which: string, force: boolean): Promi
     const todo = `${files.join(', ')} cannot be removed from ${directory} (${code}): remove ${files.join(', ')} from the Secret that is mounted there`;
     throw new CommandError(todo, { ...facts, retired: false, remove: files });
   }
+  const still = readers === 0 ? '' : `${heldBy(readers)}: latchkey readers list --key ${kid}`;
   return {
-    result: { ...facts, retired: true },
+    result: { ...facts, retired: true, readers },
     audited: { kid, files: files.join(', ') },
-    text: `removed ${files.map((name) => join(directory, name)).join(', ')}${broken(key)}`,
+    text: `removed ${files.map((name) => join(directory, name)).join(', ')}${broken(key)}${still}`,
   };
 }
 

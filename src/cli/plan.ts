@@ -137,8 +137,10 @@ function knownOf(values: Values): Usage['known'] {
   return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined));
 }
 
-/** The options with text, which flags do not have. */
-type Name = { [Each in keyof Values]-?: boolean extends Values[Each] ? never : Each }[keyof Values];
+/** The options with one text, which neither flags nor lists have. */
+type Name = {
+  [Each in keyof Values]-?: Values[Each] extends string | undefined ? Each : never;
+}[keyof Values];
 
 function number(values: Values, name: Name, least: number, most: number): number {
   const text = values[name] ?? '';

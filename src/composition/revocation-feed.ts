@@ -2,8 +2,9 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { BackgroundTasks } from '../runtime/background-tasks.ts';
 import type { ServiceVersions } from '../domain/services/directory.ts';
 import type { ServiceIdentity } from '../domain/services/registered-service.ts';
-import { CLOCK_TOLERANCE, type Clock } from '../domain/clock.ts';
+import type { Clock } from '../domain/clock.ts';
 import { makeCatchUp } from '../domain/feed/catch-up.ts';
+import { rememberFor, withEpochsFor } from '../domain/feed/epochs.ts';
 import { makeFanOut } from '../domain/feed/fan-out.ts';
 import type { FeedPosition, RevocationFeed } from '../domain/feed/ports.ts';
 import type { Observe } from '../telemetry/observe.ts';
@@ -32,7 +33,7 @@ export const POLL = 200;
 
 /** The revocation feed: catch-up for new readers, and fan-out to all readers. */
 export function makeFeed({ prisma, clock, observe, tasks, logger, ...parts }: FeedParts) {
-  const remember = parts.accessTokenTtl + CLOCK_TOLERANCE;
+  const remember = rememberFor(parts.accessTokenTtl);
   const feed = withEpochsFor(remember, parts.feed);
   const catchUp = makeCatchUp({ feed, record: makeFeedRecord(prisma), remember, observe });
   const fanOut = makeFanOut({
@@ -70,26 +71,4 @@ export function readersPerService(config: {
   REVOCATION_READERS_PER_CLIENT?: number | undefined;
 }): number {
   return config.REVOCATION_READERS_PER_CLIENT ?? Math.max(1, Math.floor(config.REVOCATION_READERS_MAX / 4));
-}
-
-/**
- * Readers keep revocations for as long as their snapshot said. If ACCESS_TOKEN_TTL changes, their positions are of
- * another epoch, so that they get a new one.
- */
-export function withEpochsFor(
-  remember: number,
-  feed: RevocationFeed,
-): Pick<RevocationFeed, 'read' | 'fence' | 'end'> {
-  const epochFor = <Position extends { epoch: string }>(position: Position): Position => ({
-    ...position,
-    epoch: `${position.epoch}-${remember}`,
-  });
-  return {
-    read: async (after, limit) => epochFor(await feed.read(after, limit)),
-    async fence(signal) {
-      const end = await feed.fence(signal);
-      return end && epochFor(end);
-    },
-    end: async () => epochFor(await feed.end()),
-  };
 }

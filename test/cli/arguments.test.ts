@@ -20,6 +20,17 @@ test('an option of another command is refused by name', (t) => {
   t.end();
 });
 
+test('an option of two commands has the default of the one that is given', (t) => {
+  const waitOf = (line: string) => parseArguments(line.split(' ')).values.wait;
+  t.strictSame(['migrate', 'readers enforced --all', 'readers enforced --wait 7'].map(waitOf), [
+    '120',
+    '30',
+    '7',
+  ]);
+  t.strictSame(parseArguments(['drill', '--url', 'a', '--url=b']).values.url, ['a', 'b']);
+  t.end();
+});
+
 test('after wrong arguments, the usage is that of the command', (t) => {
   const usage = (line: string) => shortUsage(line.split(' ')).split('\n').slice(0, -1);
   t.strictSame(usage('keys list --alg ES256'), ['Usage: latchkey keys list']);
@@ -31,7 +42,7 @@ test('after wrong arguments, the usage is that of the command', (t) => {
   ]);
   t.match(usage('keys frobnicate'), [/keys list$/, /keys add /, /keys retire /, /keys doctor$/]);
   t.strictSame(usage('frobnicate'), [
-    'Usage: latchkey migrate | doctor | explain | keys | factors | purge | recover | settings | user | client | plan',
+    'Usage: latchkey migrate | doctor | explain | keys | readers | drill | factors | purge | recover | settings | user | client | plan',
   ]);
   t.end();
 });

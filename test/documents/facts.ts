@@ -93,7 +93,7 @@ const ALERTS = [
 ];
 const SCRIPTS = found(/^package\.json$/, /(?<=^ {4}")[\w:-]+(?=":)/gm);
 /** The second words of commands, and of names that look like commands, each with its first. */
-const ACTIONS = found(/^src\//, /(?<=')(?:client|keys|user) [a-z-]+(?=')/g);
+const ACTIONS = found(/^src\//, /(?<=')(?:client|keys|readers|user) [a-z-]+(?=')/g);
 const NAMES = new Set(found(/./, /--[a-z][a-z\d-]+|[A-Za-z]\w*/g));
 
 const NAME = '`(?:config\\.)?(?<name>(?:--)?[\\w.-]+)(?: [A-Z]+)?`(?:\\]\\([^)\\s]*\\))?';

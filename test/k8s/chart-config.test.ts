@@ -118,7 +118,7 @@ test('the configuration of every command of a company loads, with its client cer
   const client = { 'tls.crt': readFileSync(certFile, 'utf8'), 'tls.key': readFileSync(keyFile, 'utf8') };
   const manifests = withMaps('company');
   const workloads = workloadsOf(manifests);
-  t.equal(workloads.length, 4);
+  t.equal(workloads.length, 5);
   for (const { name, template: pod } of workloads) {
     const secrets: Secrets = { ...storesWithTls(t), 'postgres-client': client };
     const mounts = makeMounts(scratch(t), secrets);
@@ -134,7 +134,7 @@ test('the configuration of every command of a company loads, with its client cer
     const variables = variablesIn(mounts, pod.spec, manifests);
     t.equal(loadSettings(variables, ...DATABASE_SETTINGS).DATABASE_URL, url, name);
     t.match(variables, { NODE_EXTRA_CA_CERTS: '/etc/company/ca.pem', HTTPS_PROXY: /^http:/ }, name);
-    if (name === 'latchkey-migrate' || name === 'latchkey-purge') continue;
+    if (['latchkey-migrate', 'latchkey-purge', 'latchkey-drill'].includes(name)) continue;
     const { AUDIENCE, LOG_LEVEL } = loadConfig({ NODE_ENV: 'production', ...variables }, 768 * 1024 ** 2);
     t.strictSame([AUDIENCE, LOG_LEVEL], ['latchkey', 'debug'], `${name}: the chart overrules a ConfigMap`);
   }

@@ -96,7 +96,7 @@ test('every pod gets what operators add to pods', { skip }, (t) => {
 test('every pod of a company has its files, labels and addresses', { skip }, (t) => {
   const manifests = template('company').map(asJob);
   const workloads = workloadsOf(manifests);
-  t.equal(workloads.length, 5);
+  t.equal(workloads.length, 6);
   const config = only(manifests, 'ConfigMap').metadata.name;
   const values = parse(readFileSync(valuesFile('company'), 'utf8')) as {
     extraVolumes: { name: string }[];

@@ -34,6 +34,7 @@ const FREE = [
   'autoscaling.behavior',
   'autoscaling.metrics[]',
   'dnsConfig',
+  'drill.egress[]',
   'extraContainers[]',
   'extraEnv[].valueFrom',
   'extraInitContainers[]',
@@ -121,6 +122,9 @@ const MISTAKES: [set: string, error: RegExp][] = [
   ['autoscaling.minReplicas=7', /set autoscaling\.maxReplicas to at least autoscaling\.minReplicas \(7\)/],
   ['serviceAccount.create=false', /serviceAccount\.name: String length/],
   ['migration.mode=hooks', /migration\.mode/],
+  ['drill.urls={shop.shop.svc/cart}', /drill\.urls\.0: Does not match pattern/],
+  ['drill.urls={https://user:password@shop.example.com}', /drill\.urls\.0: Does not match pattern/],
+  ['drill.timeout=0', /drill\.timeout: Must be greater/],
   ['httpRoute.enabled=true', /httpRoute\.parentRefs: Array must have at least 1 items/],
   [
     'httpRoute.enabled=true,httpRoute.parentRefs[0].name=edge',
@@ -163,6 +167,7 @@ const MISTAKES: [set: string, error: RegExp][] = [
     'podLabels',
     'migration.podLabels',
     'purge.podLabels',
+    'drill.podLabels',
     'admin.podLabels',
     'test.podLabels',
   ].flatMap((field) =>
@@ -199,7 +204,7 @@ test('the values in the README are valid', { skip }, (t) => {
     .map(({ text }) => parse(text) as Example)
     .map((it) => it.spec?.values ?? it.spec?.source?.helm?.valuesObject ?? it)
     .filter((it) => !('kind' in it));
-  t.equal(examples.length, 4, 'of installing, Argo CD, Flux and the agent');
+  t.equal(examples.length, 5, 'of installing, the drill, Argo CD, Flux and the agent');
   for (const [i, values] of examples.entries()) {
     const file = join(t.testdir(), `${i}.json`);
     writeFileSync(file, JSON.stringify(values));

@@ -238,8 +238,8 @@ test('NOTES.txt names the Secrets, the connections and what is open', { skip }, 
   // k8s/README.md, "Connections", computes 91 for production. A laptop has one replica, one new pod and one that ends.
   t.match(notes('minimal'), 'PostgreSQL must accept 91 connections');
   t.match(notes('single-replica'), 'PostgreSQL must accept 36 connections');
-  // 25% of 6 replicas are 2 more, and 2 that end: (6 + 2 + 2) x 11 + 3.
-  t.match(notes('company'), 'PostgreSQL must accept 113 connections');
+  // 25% of 6 replicas are 2 more, and 2 that end: (6 + 2 + 2) x 11 + 3, and one of the drill.
+  t.match(notes('company'), 'PostgreSQL must accept 114 connections');
   t.match(notes('company'), /`service\.type` is LoadBalancer: .*\/api\/users/);
   t.notMatch(notes('minimal'), '`service.type`');
   t.match(notes('minimal'), '`networkPolicy.enabled` is false');

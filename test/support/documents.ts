@@ -35,6 +35,7 @@ export const DOCUMENTS = [
   'second-factor',
   'runbook',
   'leaks',
+  'enforcement',
   'rotation',
   'migrations',
   'upgrading',

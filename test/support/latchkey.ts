@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import type { Environment } from '../../src/config/config.ts';
 import { bareEnvironment } from './environment.ts';
@@ -13,9 +13,17 @@ const CLI = new URL('../../src/cli.js', import.meta.url).pathname;
  * @returns its audit events apart from the rest of standard error.
  * @param cli the built cli.js: this version's, or an earlier one's.
  * @param input standard input.
+ * @param started gets the process, to send it a signal.
  */
-export async function latchkey(args: string[], env: Environment = {}, cli = CLI, input = '') {
+export async function latchkey(
+  args: string[],
+  env: Environment = {},
+  cli = CLI,
+  input = '',
+  started: (child: ChildProcess) => void = () => undefined,
+) {
   const child = spawn(process.execPath, [cli, ...args], { env: bareEnvironment(env) });
+  started(child);
   child.stdin.end(input);
   let [stdout, stderr] = ['', ''];
   child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));

@@ -71,7 +71,7 @@
 {{- end }}
 {{- end }}
 {{- $labels := dict "commonLabels" .Values.commonLabels "podLabels" .Values.podLabels }}
-{{- range $pod := list "migration" "purge" "admin" "test" }}
+{{- range $pod := list "migration" "purge" "drill" "admin" "test" }}
 {{- $_ := set $labels (printf "%s.podLabels" $pod) (index $.Values $pod).podLabels }}
 {{- end }}
 {{- range $field, $values := $labels }}
@@ -202,7 +202,7 @@ envFrom:
 {{- end }}
 {{- end -}}
 
-{{/* @param .folder of the Secret with the database's URL, .service whether it needs Redis and the keys too */}}
+{{/* @param .folder of the Secret with the database's URL, .redis whether it needs Redis too, .service Redis and the keys */}}
 {{- define "latchkey.env" -}}
 - name: DATABASE_URL_FILE
   value: /run/secrets/{{ .folder }}/database-url
@@ -210,7 +210,7 @@ envFrom:
 - name: DATABASE_CA_FILE
   value: /run/secrets/{{ .folder }}/database-ca
 {{- end }}
-{{- if .service }}
+{{- if or .service .redis }}
 - name: REDIS_URL_FILE
   value: /run/secrets/latchkey/redis-url
 {{- if .Values.redis.ca }}
@@ -221,6 +221,8 @@ envFrom:
 - name: REDIS_SENTINEL_PASSWORD_FILE
   value: /run/secrets/latchkey/redis-sentinel-password
 {{- end }}
+{{- end }}
+{{- if .service }}
 - name: REFRESH_TOKEN_SECRET_FILE
   value: /run/secrets/latchkey/refresh-token-secret
 {{- if .Values.secondFactor.enabled }}

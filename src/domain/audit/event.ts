@@ -395,6 +395,17 @@ export const EVENTS = {
     issuer: Type.Optional(Text('The new ISSUER', 'https://auth.example.com')),
     audience: Type.Optional(Text('The new AUDIENCE', 'latchkey')),
   }),
+  'readers.forget': command('`latchkey readers forget`', {
+    serviceName: SERVICE.serviceName,
+    instance: Type.Optional(Text('The instance, if the command named one', 'orders-7d9f4c')),
+    forgotten: Type.Optional(Count('Readers that it removed', 1)),
+  }),
+  drill: command('`latchkey drill`, which opens and deletes an account', {
+    userId: NAMED.userId,
+    urls: Type.Optional(Count('URLs that it asked', 2)),
+    verdict: Type.Optional(OneOf('What it found', ['passed', 'failed', 'not_run'])),
+    deleted: Type.Optional(Flag('The account is deleted; if not, the next drill does that')),
+  }),
   'user.disable': command('`latchkey user disable`', {
     userId: NAMED.userId,
     ended: Type.Optional(Count('Tokens that it ended', 2)),

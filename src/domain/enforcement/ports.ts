@@ -138,6 +138,9 @@ export interface FeedReaderStore {
   /** Enabled services with this right and without a reader, by name. */
   servicesWithoutReader(right: Right): Promise<{ serviceId: string; name: string }[]>;
 
+  /** How many readers say that they hold a key, by its id. */
+  keyHolders(): Promise<ReadonlyMap<string, number>>;
+
   /** In the order of service and reader. */
   page(after: ReaderPosition | null, limit: number): Promise<ReaderRecord[]>;
 }

@@ -321,6 +321,28 @@ function statusAfter(before: UserRow, { disabledAt }: AccountRow): UserStatus | 
   return disabledAt === null ? 'enabled' : 'disabled';
 }
 
+/**
+ * The ids of the accounts whose external id begins with `mark`, and that are older than `seconds`.
+ * @param mark of visible ASCII characters, the last no `~`.
+ * @throws AuthError `unavailable`
+ */
+export async function findMarked(prisma: PrismaClient, mark: string, seconds: number): Promise<number[]> {
+  const last = mark.charCodeAt(mark.length - 1);
+  const end = mark.slice(0, -1) + String.fromCharCode(last + 1);
+  // As a range: an index finds it.
+  const rows = await mapDatabaseErrors(() =>
+    onPrimary<{ id: bigint }>(
+      prisma,
+      Prisma.sql`
+        SELECT id FROM users
+        WHERE external_id IS NOT NULL AND external_id >= ${mark} AND external_id < ${end}
+          AND created_at < clock_timestamp() - ${seconds} * interval '1 second'
+        ORDER BY id`,
+    ),
+  );
+  return rows.map(({ id }) => Number(id));
+}
+
 /** A page of accounts with hashes and e-mail addresses, in the order of ids. @throws AuthError `unavailable` */
 export async function pageToExport(
   prisma: PrismaClient,

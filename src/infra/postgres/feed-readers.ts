@@ -113,6 +113,11 @@ export function makeFeedReaders({ run }: Pick<Postgres, 'run'>): FeedReaderStore
       return JSON.parse(services ?? '[]') as { serviceId: string; name: string }[];
     },
 
+    async keyHolders() {
+      const { holders } = await readOne<{ holders: string | null }>(KEY_HOLDERS, []);
+      return new Map(JSON.parse(holders ?? '[]') as [string, number][]);
+    },
+
     async page(after, limit) {
       const { serviceId, reader } = after ?? { serviceId: '', reader: '' };
       const { readers } = await readOne<{ readers: string | null }>(PAGE, [serviceId, reader, limit]);
@@ -263,6 +268,10 @@ const WITHOUT_READER = prepare(`
   FROM service_clients
   WHERE disabled_at IS NULL AND $1 = ANY(rights)
     AND NOT EXISTS (SELECT FROM feed_readers WHERE feed_readers.client_id = service_clients.client_id)`);
+
+const KEY_HOLDERS = prepare(`
+  SELECT ${IS_STANDBY.text}, json_agg(json_build_array(kid, readers))::text AS holders
+  FROM (SELECT kid, count(*) AS readers FROM feed_readers, unnest(keys) AS kid GROUP BY kid) AS held`);
 
 interface KeyRow {
   client_id: string;
