@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { VerifierOptions } from '@latchkey/verifier';
 import { test, type Test } from 'tap';
 import { aFeedClient } from '../support/feed-reader.ts';
+import { movableClock } from '../support/faketime.ts';
 import { faultProxy } from '../support/fault-proxy.ts';
 import { claimsOf } from '../support/client.ts';
 import { existing, startRedis } from '../support/redis-server.ts';
@@ -11,7 +12,7 @@ import type { EnforcementAnswer } from './harness/enforcement-oracle.ts';
 import { askingAgent, insist, openVerified, outcomeOf, type Verified } from './harness/verified-sessions.ts';
 import { startVerifiedWorld, type VerifiedWorld } from './harness/verified-world.ts';
 
-const skip = { skip: toolsMissing('npm', 'python3', 'redis-server', 'tar') };
+const skip = { skip: toolsMissing('env', 'faketime', 'npm', 'python3', 'redis-server', 'tar') };
 
 type WhenStale = NonNullable<VerifierOptions['whenStale']>;
 
@@ -34,12 +35,13 @@ async function answered(
   query: string,
   isSo: (answer: EnforcementAnswer) => boolean,
 ): Promise<EnforcementAnswer> {
-  let last: EnforcementAnswer | null = null;
+  const answers: EnforcementAnswer[] = [];
   await eventually(90, async () => {
-    last = await oracle.look(query);
-    return last && isSo(last) ? null : JSON.stringify(last);
+    const answer = await oracle.look(query);
+    if (answer) answers.push(answer);
+    return answer && isSo(answer) ? null : JSON.stringify(answer);
   });
-  return existing(last ?? undefined);
+  return existing(answers.at(-1));
 }
 
 const namesOf = ({ waiting }: EnforcementAnswer) =>
@@ -136,6 +138,21 @@ test('readers that are paused, and cut off meanwhile', skip, async (t) => {
   t.match(await answered(world, `${second}&wait=10`, ({ done }) => done), { counts: { enforced: 4 } });
   await oracle.conclude([...agents.map(({ instance }) => instance), 'python']);
   t.equal(await python.end(), '', 'the reader in Python complains of nothing');
+});
+
+test("Redis's clock jumps by an hour", skip, async (t) => {
+  const clock = movableClock(t);
+  const redis = await startRedis(t, { env: clock.env });
+  const world = await startVerifiedWorld(t, { REDIS_URL: redis.url });
+  await world.verifier({ whenStale: 'accept' }).ready();
+  const tokens = await openVerified(world.balancer, 6);
+  for (const [i, ahead] of [0, 3600, -3600, 0].entries()) {
+    clock.ahead(ahead);
+    const query = await end(world, existing(tokens[i]));
+    const { counts } = await answered(world, `${query}&wait=10`, ({ done }) => done);
+    t.equal(counts.enforced, 1, `${ahead} s ahead`);
+  }
+  await world.oracle.conclude(['verifier-1']);
 });
 
 test('a rolling restart, a crash loop, and readers without an id', skip, async (t) => {

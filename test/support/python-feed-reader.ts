@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import type { UserToken } from '@latchkey/verifier';
 import type { Test } from 'tap';
 import { claimsOf } from './client.ts';
 import { readDocument } from './documents.ts';
@@ -27,7 +28,7 @@ feed.goodbye()
 /** The reader in Python of docs/integrating/feed.md, as a process. */
 export interface PythonFeedReader {
   /** @throws with the `code` of a verifier that refuses the token */
-  verify(token: string): Promise<object>;
+  verify(token: string): Promise<UserToken>;
   kill(signal: NodeJS.Signals): void;
   /** Says goodbye. @returns what it has written to standard error */
   end(): Promise<string>;
@@ -67,7 +68,7 @@ export function startPythonFeedReader(
       const { sid, sub, exp = Number.MAX_SAFE_INTEGER } = claimsOf(token);
       const answer = new Promise<string>((resolve) => waiting.push(resolve));
       child.stdin.write(`${JSON.stringify([sid, Number(sub), exp])}\n`);
-      if ((await answer) === 'false') return {};
+      if ((await answer) === 'false') return {} as UserToken;
       throw Object.assign(new Error('it has ended'), { code: 'invalid_token' });
     },
     kill: (signal) => void child.kill(signal),

@@ -16,6 +16,12 @@ interface Named {
   instance: string | null;
 }
 
+/** Whether a question is about the token, or about all that has ended. */
+function isAbout(query: string, token: string): boolean {
+  const { sid, sub } = claimsOf(token);
+  return [`token=${String(sid)}`, `user=${String(sub)}`, 'all=true'].includes(query.split('&')[0] ?? '');
+}
+
 /** Whoever states no instance goes by its service. */
 const nameOf = ({ name, instance }: Named) => instance ?? name;
 
@@ -31,12 +37,12 @@ export function enforcementOracle(t: Test, urls: () => string[], authorization: 
   const called = new Map<string, number>();
   const accepted: string[] = [];
   const checks: Promise<void>[] = [];
-  let turn = 0;
+  let looks = 0;
   let isStopped = false;
 
   async function get<Body>(path: string): Promise<Body | null> {
     const each = urls();
-    const url = each[turn++ % each.length] ?? '';
+    const url = each[looks % each.length] ?? '';
     const headers = { authorization };
     const signal = AbortSignal.timeout(40_000);
     const response = await fetch(`${url}/api/auth/revocations/${path}`, { headers, signal }).catch(
@@ -49,23 +55,24 @@ export function enforcementOracle(t: Test, urls: () => string[], authorization: 
     return null;
   }
 
+  const listReaders = async () => (await get<{ readers: Named[] }>('readers'))?.readers ?? null;
+
   /** @param query by default, each kind of target in turn */
   async function look(query = targetOf(ended.at(-1))): Promise<EnforcementAnswer | null> {
+    looks++;
     const known = [...ended];
-    const listed = await get<{ readers: Named[] }>('readers');
+    const listed = await listReaders();
     const answer = await get<EnforcementAnswer>(`enforcement?${query}`);
     if (!listed || !answer) return null;
     if (answer.ended_at === null) accepted.push(`${query} has not ended`);
+    const asked = known.filter((token) => isAbout(query, token));
     const waiting = new Set(answer.waiting.map(nameOf));
-    for (const name of new Set(listed.readers.map(nameOf))) {
+    for (const name of new Set(listed.map(nameOf))) {
       const reader = readers.get(name);
       if (!reader || waiting.has(name) || answer.ended_at === null) continue;
       called.set(name, (called.get(name) ?? 0) + 1);
-      // The last one is what a question about one token is about.
-      const some = query.startsWith('all')
-        ? [known.at(-1), known[Math.floor(Math.random() * known.length)]]
-        : [known.at(-1)];
-      for (const token of some) if (token !== undefined) checks.push(refuses(name, reader, token, query));
+      for (const token of [asked.at(-1), asked[Math.floor(Math.random() * asked.length)]])
+        if (token !== undefined) checks.push(refuses(name, reader, token, query));
     }
     return answer;
   }
@@ -73,7 +80,7 @@ export function enforcementOracle(t: Test, urls: () => string[], authorization: 
   function targetOf(token: string | undefined): string {
     const { sid, sub } = token === undefined ? {} : claimsOf(token);
     const targets = ['all=true', `token=${String(sid)}`, `user=${String(sub)}`];
-    return `${targets[turn % targets.length] ?? ''}&wait=${turn % 4}`;
+    return `${targets[looks % targets.length] ?? ''}&wait=${looks % 5}`;
   }
 
   /** A reader that is paused answers when it goes on. */
@@ -102,6 +109,8 @@ export function enforcementOracle(t: Test, urls: () => string[], authorization: 
     add: (name: string, reader: Reader) => void readers.set(name, reader),
     /** These tokens have ended. */
     note: (tokens: readonly string[]) => void ended.push(...tokens),
+    /** Those that Latchkey knows. */
+    readers: async () => (await listReaders()) ?? [],
     look,
     /** Ends the questions. @param names of the readers that must have been called `enforced` or `bounded` */
     async conclude(names: readonly string[]): Promise<void> {
