@@ -49,9 +49,9 @@ export const LAYERS = [
   },
   { name: 'infra-issuers', files: '^src/infra/issuers/', may: [DOMAIN, TELEMETRY, NODE, packages('jose')] },
   { name: 'infra-tls', files: '^src/infra/tls/', may: [NODE] },
-  { name: 'infra-tick', files: '^src/infra/tick\\.ts$', may: [] },
+  { name: 'infra-tick', files: '^src/infra/(tick|pause)\\.ts$', may: [] },
   { name: 'infra-metrics', files: '^src/infra/metrics/', may: [DOMAIN, TELEMETRY, NODE] },
-  { name: 'infra-memory', files: '^src/infra/memory/', may: [DOMAIN, TELEMETRY] },
+  { name: 'infra-memory', files: '^src/infra/memory/', may: [DOMAIN, TELEMETRY, '^src/infra/pause\\.ts$'] },
   {
     name: 'infra-postgres',
     files: '^src/infra/postgres/',
@@ -74,7 +74,7 @@ export const LAYERS = [
   {
     name: 'infra-redis',
     files: '^src/infra/redis/',
-    may: [DOMAIN, TELEMETRY, NODE, '^src/infra/tls/', '^src/infra/tick\\.ts$', packages('ioredis')],
+    may: [DOMAIN, TELEMETRY, NODE, '^src/infra/tls/', '^src/infra/(tick|pause)\\.ts$', packages('ioredis')],
   },
   {
     name: 'infra-webauthn',

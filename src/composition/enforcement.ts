@@ -32,7 +32,15 @@ interface EnforcementParts {
 const MEASURE_INTERVAL = 1000;
 
 /** Who has enforced a revocation: what readers confirm, who is connected, and the answers. */
-export function makeEnforcementParts({ config, store, progress, fanOut, feed, clock, ...parts }: EnforcementParts) {
+export function makeEnforcementParts({
+  config,
+  store,
+  progress,
+  fanOut,
+  feed,
+  clock,
+  ...parts
+}: EnforcementParts) {
   const connected = makeConnected({ store, connected: fanOut.connected, feed, clock });
   parts.tasks.every(NOTE_INTERVAL, 'feed readers', connected.pass);
   // An outage has alerts of its own.
@@ -61,5 +69,3 @@ export function makeEnforcementParts({ config, store, progress, fanOut, feed, cl
     }),
   };
 }
-
-export type Enforcing = Omit<ReturnType<typeof makeEnforcementParts>, 'connected'>;

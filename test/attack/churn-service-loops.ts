@@ -73,6 +73,19 @@ export const SERVICE_LOOPS: Loop[] = [
     },
   },
   {
+    name: 'confirm a position, each time as another process',
+    of: ['confirmRevocations'],
+    leaves: { 'confirmation of a reader': TIMES },
+    begin: (user) => (i) =>
+      asService(user)(`PUT /api/auth/revocations/readers/${'r'.repeat(16)}${i}`, { position: `epoch.${i}` }),
+  },
+  {
+    name: 'say goodbye as processes that there are not',
+    of: ['leaveRevocations'],
+    leaves: {},
+    begin: (user) => (i) => asService(user)(`DELETE /api/auth/revocations/readers/${'g'.repeat(16)}${i}`),
+  },
+  {
     name: 'open accounts and delete them',
     of: ['createUser', 'deleteUser'],
     leaves: { 'account opened by a service': FEW, 'account deleted by a service': FEW },

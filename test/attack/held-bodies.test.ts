@@ -134,6 +134,8 @@ const OTHERS = [
   'POST /api/auth/introspect',
   'POST /api/auth/revoke',
   'POST /api/auth/uses',
+  'PUT /api/auth/revocations/readers/:reader',
+  'DELETE /api/auth/revocations/readers/:reader',
   'POST /api/auth/token',
   'POST /api/users',
   'PATCH /api/users/:id',

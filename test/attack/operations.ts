@@ -6,6 +6,9 @@ const DOCUMENT = JSON.parse(
   readFileSync(new URL('../../../docs/openapi.json', import.meta.url), 'utf8'),
 ) as Document;
 
+/** The id of a process that reads the feed. */
+export const A_READER = 'a-reader-of-the-feed';
+
 /** An operation of the reference, with a valid request. New operations are attacked without a change here. */
 export interface Attacked {
   name: string;
@@ -41,7 +44,7 @@ export function attackedOperations(id = 1): Attacked[] {
       return {
         name: operationId,
         method: method.toUpperCase(),
-        path: path.replace(/\{\w+\}/g, String(id)),
+        path: path.replace('{reader}', A_READER).replace(/\{\w+\}/g, String(id)),
         template: path,
         schemes: security.flatMap((each) => Object.keys(each)),
         isPublic: security.length === 0 || security.some((each) => Object.keys(each).length === 0),

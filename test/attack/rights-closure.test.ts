@@ -19,6 +19,7 @@ const AT_ONCE = 20;
 
 const PASSWORD = 'the attacker chose this';
 const USES = '/api/auth/uses';
+const READERS = '/api/auth/revocations/';
 const AT_HOME = '@attacker.example';
 
 const PUBLIC = attackedOperations().filter(({ isPublic }) => isPublic);
@@ -248,6 +249,8 @@ async function send(
     return response.status;
   }
   const text = await response.text();
+  if (response.ok && path.startsWith(READERS) && options.method === 'GET')
+    victims.effects.add('readers.read');
   if (path === USES && response.ok) await written(target);
   victims.readIn(text);
   const told = text.startsWith('{') ? Object.entries(JSON.parse(text) as object) : [];

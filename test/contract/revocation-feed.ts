@@ -1,6 +1,7 @@
 import { test, type Test } from 'tap';
-import type { RevocationFeed } from '../../src/domain/feed/ports.ts';
+import type { FeedPosition, RevocationFeed } from '../../src/domain/feed/ports.ts';
 import { eventText, published } from '../support/feed.ts';
+import { until } from '../support/until.ts';
 
 /** One implementation, and a way to let time pass for it. */
 export interface FeedUnderTest {
@@ -170,6 +171,29 @@ export function revocationFeedContract(
     await pass(70);
     await other.renewed(140_000, 0);
     t.equal((await feed.read(0, 1)).epoch, anew.epoch, 'it looks back far enough');
+  });
+
+  contract('a fence asks for a full renewal, and waits for one that begins later', async (t, under) => {
+    const { feed, other, pass } = under;
+    t.equal(await other.askedRenewal(), null);
+    await other.renewed(60_000, 0);
+    let end: FeedPosition | null = null;
+    const controller = new AbortController();
+    const waiting = feed.fence(controller.signal).then((found) => (end = found));
+    await until(async () => (await other.askedRenewal()) !== null);
+    t.equal(end, null, 'the renewal before does not count');
+    await other.publish([key(11)]);
+    while (!end) {
+      await pass(1);
+      await other.renewed(60_000, 0);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    await waiting;
+    t.strictSame(end, await other.end());
+    t.match(end, { seq: 1 });
+    const aborted = feed.fence(controller.signal);
+    controller.abort();
+    t.equal(await aborted, null);
   });
 
   contract('a renewal counts from the time at which it queried the record', async (t, { feed, pass }) => {

@@ -8,9 +8,13 @@ import { ROOT } from '../support/documents.ts';
 
 /** What else in the domain lives as long as the replica, by file and name, with what bounds it. */
 const OTHERS: Record<string, string> = {
+  'enforcement/connected.ts ends': 'one each note, for SEEN',
+  'enforcement/enforcement.ts followed': 'MOST_OPEN',
+  'enforcement/progress.ts unconfirmed': 'MOST',
   'feed/fan-out.ts following': 'REVOCATION_READERS_MAX',
   'feed/fan-out.ts opening': 'REVOCATION_READERS_MAX',
   'feed/fan-out.ts readers': 'REVOCATION_READERS_MAX',
+  'feed/fence.ts waiting': 'MOST_OPEN of those who ask for an enforcement',
   'limits/fair-queue.ts items': 'HASH_QUEUE, MAX_RESET_REQUESTS and LANE_PLACES',
   'limits/fair-queue.ts lines': 'HASH_QUEUE, MAX_RESET_REQUESTS and LANE_PLACES',
   'limits/lanes.ts lanes': 'accounts with a transaction under way, each with LANE_PLACES',

@@ -157,6 +157,10 @@ const EFFECTS: Record<string, (effect: Effect) => Session | null> = {
   settleMail: ({ session }) => session,
   reportUndeliverable: ({ session }) => session,
   reportUses: ({ session }) => session,
+  confirmRevocations: ({ session }) => session,
+  leaveRevocations: ({ session }) => session,
+  listReaders: ({ session }) => session,
+  getEnforcement: ({ session }) => session,
   changePassword({ values, session }) {
     if (session) session.account.password = values?.new_password ?? '';
     return session;
@@ -227,6 +231,12 @@ function formOf(
 }
 
 function targetOf(dice: Dice, path: string, session: Session | null): { target: string; isKnown: boolean } {
+  if (path.endsWith('/{reader}'))
+    return { target: path.replace('{reader}', dice.word(16 + dice.below(49))), isKnown: true };
+  if (path.endsWith('/enforcement')) {
+    const asked = dice.pick(['all=true', `token=${session?.id ?? 1}`, `user=${1 + dice.below(1e6)}`]);
+    return { target: `${path}?${asked}&wait=0`, isKnown: true };
+  }
   if (!path.includes('{')) return { target: path, isKnown: true };
   // A change by a service would end sessions that the fuzzer counts on.
   if (path.startsWith('/api/users/')) return { target: aboveAll(dice, path), isKnown: false };
@@ -287,6 +297,12 @@ function bodyOf(dice: Dice, operation: Operation, world: World, session: Session
     return {
       tokens: [session?.id ?? 1, ...(session?.longLived ?? []).map(({ id }) => id), 1 + dice.below(1e6)],
     };
+  if (operation.operationId === 'confirmRevocations')
+    return {
+      position: `${dice.word(36)}-905.${dice.below(1e6)}`,
+      ...(dice.chance(0.5) && { instance: dice.word(1 + dice.below(128)), keys: [dice.word(8)] }),
+      ...(dice.chance(0.5) && { max_staleness: dice.below(1000), when_stale: 'refuse' }),
+    } as object;
   if (operation.operationId === 'takeMails') return { limit: 1 + dice.below(100) };
   if (operation.operationId === 'completeLogin') {
     const passkey = { ...aCredential(dice), response: assertionOf(dice) };

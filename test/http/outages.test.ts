@@ -50,6 +50,10 @@ const NEEDS_NO_REDIS: readonly string[] = [
   'takeMails',
   'settleMail',
   'reportUses',
+  'confirmRevocations',
+  'leaveRevocations',
+  // Nobody reads the feed, so nobody has to refuse anything.
+  'getEnforcement',
   // With the limits of these tests, which are off.
   'requestPasswordReset',
 ];

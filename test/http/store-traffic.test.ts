@@ -19,7 +19,7 @@ import {
 } from '../support/client.ts';
 import { parseExposition } from '../support/exposition.ts';
 import { fakeIssuer, SUBJECT } from '../support/fake-issuer.ts';
-import { aRegisteredService, introspect, withRegistry } from '../support/registered-service.ts';
+import { aRegisteredService, basic, introspect, withRegistry } from '../support/registered-service.ts';
 import { askServiceToken, postAsService, serviceToken } from '../support/service-tokens.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
 import { sql } from '../support/sql.ts';
@@ -193,6 +193,19 @@ test('each request asks the stores as rarely as it can', { skip: redisMissing },
     ),
     none,
     'a service token as bearer',
+  );
+  const reader = await aRegisteredService(target.databaseUrl, 'reader', ['revocations']);
+  t.strictSame(
+    await trafficOf(
+      () => Promise.resolve(),
+      () =>
+        call(target, 'PUT /api/auth/revocations/readers/a-process-of-reader', {
+          headers: basic(reader),
+          payload: { position: 'epoch.1' },
+        }),
+    ),
+    { redis: 0, postgres: 1 },
+    'a confirmation',
   );
   const issuer = await fakeIssuer(t, { audience: ISSUER });
   await withRegistry(target.databaseUrl, (registry) =>

@@ -1,4 +1,4 @@
-import { attackedOperations, bodyOf, headersOf, type Attacked } from '../attack/operations.ts';
+import { A_READER, attackedOperations, bodyOf, headersOf, type Attacked } from '../attack/operations.ts';
 import { RIGHTS } from '../../src/domain/rights.ts';
 import { audienceClients, exchanged } from './audiences.ts';
 import type { TestApp } from './app.ts';
@@ -134,11 +134,12 @@ function valuesFor({ name, body }: Attacked, user: User, token: string): Record<
   return Object.fromEntries(Object.entries(values).filter(([property]) => property in (body ?? {})));
 }
 
-function pathOf({ template }: Attacked, user: User): string {
+function pathOf({ name, template }: Attacked, user: User): string {
   const { id, session, lltId, factorId } = user;
   const own = template.startsWith('/api/users/') ? id : template.includes('/llt/') ? lltId : session;
-  return template
+  return (name === 'getEnforcement' ? `${template}?all=true&wait=1` : template)
     .replace('{id}', String(factorId ?? own))
+    .replace('{reader}', A_READER)
     .replace('{audience}', 'orders')
     .replace('{scopes}', 'orders:read');
 }

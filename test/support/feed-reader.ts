@@ -40,6 +40,8 @@ interface FeedClientOptions {
   url: () => string;
   authorization: string;
   lastEventId?: string;
+  /** The id of its process. */
+  reader?: string;
   /** Reconnects when a connection has ended. */
   comesBack?: boolean;
   onEvent?: (event: ServerSentEvent) => void;
@@ -96,6 +98,7 @@ export function aFeedClient(t: Test, options: FeedClientOptions): FeedClient {
     const headers = {
       authorization: options.authorization,
       ...(lastId !== undefined && { 'last-event-id': lastId }),
+      ...(options.reader !== undefined && { 'x-latchkey-reader': options.reader }),
     };
     let isOver = false;
     const over = () => {

@@ -25,6 +25,7 @@ export const UNOBSERVED: Observe = {
   feedPublished: nothing,
   feedSnapshot: nothing,
   feedEnded: nothing,
+  revocationEnforced: nothing,
   requestBegan: nothing,
   requestEnded: nothing,
   error: nothing,

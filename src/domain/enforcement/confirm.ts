@@ -28,7 +28,7 @@ interface Held {
 /** Milliseconds between two writes. */
 const INTERVAL = 250;
 /** Confirmations that may wait: a few seconds of the most that readers may send (see `afterOf`). */
-const MOST = 5000;
+const MAX_CONFIRMATIONS = 5000;
 /** Confirmations a second that all readers together send. */
 const RATE = 500;
 
@@ -40,7 +40,7 @@ export function makeConfirm(ports: ConfirmPorts) {
   const { store, clock, pause, perService } = ports;
   const line = ports.boundedQueue<string, Held>({
     queue: 'confirmations',
-    most: MOST,
+    most: MAX_CONFIRMATIONS,
     patience: ports.patience,
     onDrop: ({ reject }) => {
       reject(new AuthError('unavailable'));
@@ -98,13 +98,13 @@ export function makeConfirm(ports: ConfirmPorts) {
      * Resolves once it is on record.
      * @returns after how many seconds the reader may confirm again. @throws AuthError `unavailable`
      */
-    async confirm(confirmation: Confirmation): Promise<number> {
+    confirm: async (confirmation: Confirmation): Promise<number> => {
       await hold(confirmation);
       return Math.max(1, Math.ceil(ports.readers() / RATE));
     },
 
     /** The process accepts no more tokens. What it confirmed before does not come back. @throws AuthError `unavailable` */
-    async sayGoodbye(key: ReaderKey): Promise<void> {
+    sayGoodbye: async (key: ReaderKey): Promise<void> => {
       const name = nameOf(key);
       line.get(name)?.resolve();
       line.delete(name);

@@ -2,7 +2,14 @@ import type { Clock } from '../clock.ts';
 import type { FeedReader } from '../feed/reader.ts';
 import { ignoreOutage } from '../errors.ts';
 import type { FeedPosition, RevocationFeed } from '../feed/ports.ts';
-import { MOST_READERS, NAMELESS, SEEN, type FeedReaderStore, type ReaderKey, type ReaderTally } from './ports.ts';
+import {
+  MOST_READERS,
+  NAMELESS,
+  SEEN,
+  type FeedReaderStore,
+  type ReaderKey,
+  type ReaderTally,
+} from './ports.ts';
 
 interface ConnectedPorts {
   store: Pick<FeedReaderStore, 'note' | 'fold' | 'removeSilent' | 'tally'>;
@@ -63,7 +70,7 @@ export function makeConnected({ store, connected, feed, clock }: ConnectedPorts)
 
   return {
     /** Notes, tidies up and counts. @throws AuthError `unavailable` */
-    async pass(): Promise<void> {
+    pass: async (): Promise<void> => {
       const before = steady;
       steady = 0;
       await note();

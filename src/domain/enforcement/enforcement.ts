@@ -88,7 +88,7 @@ export function makeEnforcement(ports: EnforcementPorts) {
     const fence = makeFenceOf(feed, signal);
     // Somebody who does not want to wait gets a look too.
     let seen = await look();
-    for (let failure: unknown = null; ; ) {
+    for (let failure: unknown = null; ;) {
       publication.note(seen.published);
       const published = publishedOf(ended, publication, ports.accessTokenTtl);
       const span = published && fence.spanTo(seen.end);
@@ -97,7 +97,7 @@ export function makeEnforcement(ports: EnforcementPorts) {
       const result = answerOf(ended, published, found);
       if (result.done) return result;
       if (signal.aborted) {
-        failure ??= fence.failure();
+        failure ??= await fence.failure();
         if (failure !== null) throw failure;
         return result;
       }
@@ -119,7 +119,7 @@ export function makeEnforcement(ports: EnforcementPorts) {
      * @param wait seconds.
      * @throws AuthError `unavailable`, also if a store was away at the end of the wait and it is not done
      */
-    async ask(target: Target, wait: number): Promise<EnforcementAnswer> {
+    ask: async (target: Target, wait: number): Promise<EnforcementAnswer> => {
       if (open >= MOST_OPEN) throw new AuthError('unavailable');
       open++;
       const controller = new AbortController();
@@ -194,6 +194,7 @@ function makeFenceOf(feed: Pick<RevocationFeed, 'fence'>, signal: AbortSignal) {
     getting ??= feed.fence(signal).then(
       (end) => {
         position = end;
+        failure = null;
         getting = null;
       },
       (error: unknown) => {
@@ -211,7 +212,11 @@ function makeFenceOf(feed: Pick<RevocationFeed, 'fence'>, signal: AbortSignal) {
       if (!end || !position) return null;
       return { epoch: end.epoch, from: position.seq, to: end.seq };
     },
-    failure: () => failure,
+    /** Why there is none, once the signal has aborted. */
+    async failure(): Promise<unknown> {
+      await getting;
+      return failure;
+    },
     /** Resolves once there is one; never if there is one already. */
     changed: () => getting ?? new Promise<void>(() => undefined),
   };

@@ -23,7 +23,7 @@ export function makeProgress({ store, clock, observe }: ProgressPorts) {
 
   return {
     /** This replica has read the feed up to here. */
-    note(position: FeedPosition): void {
+    note: (position: FeedPosition): void => {
       if (position.epoch !== epoch) {
         // What readers got with a snapshot has no time of its own.
         ({ epoch, seq: last } = position);
@@ -35,7 +35,7 @@ export function makeProgress({ store, clock, observe }: ProgressPorts) {
     },
 
     /** Asks the record only while a position is unconfirmed. @throws AuthError `unavailable` */
-    async measure(): Promise<void> {
+    measure: async (): Promise<void> => {
       const now = clock.monotonic();
       unconfirmed = unconfirmed.filter(({ at }) => now - at <= LONGEST);
       if (epoch === null || unconfirmed.length === 0) return;
@@ -44,7 +44,8 @@ export function makeProgress({ store, clock, observe }: ProgressPorts) {
       if (epoch !== asked || least === null) return;
       const seenAt = clock.monotonic();
       if (least !== Infinity)
-        for (const { seq, at } of unconfirmed) if (seq <= least) observe.revocationEnforced((seenAt - at) / 1000);
+        for (const { seq, at } of unconfirmed)
+          if (seq <= least) observe.revocationEnforced((seenAt - at) / 1000);
       unconfirmed = unconfirmed.filter(({ seq }) => seq > least);
     },
   };

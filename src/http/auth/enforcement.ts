@@ -1,14 +1,18 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
-import Type, { type Static } from 'typebox';
+import Type, { type Static, type TSchema } from 'typebox';
 import { AuthError } from '../../domain/errors.ts';
-import { MOST_WAITING, type Enforcement, type EnforcementAnswer } from '../../domain/enforcement/enforcement.ts';
+import {
+  MOST_WAITING,
+  type Enforcement,
+  type EnforcementAnswer,
+} from '../../domain/enforcement/enforcement.ts';
 import type { Target } from '../../domain/enforcement/ports.ts';
 import { operation } from '../openapi/operation.ts';
 import { BY_SERVICE } from '../openapi/description.ts';
 import { IdText, integerText, parseId, Timestamp, timestamp } from '../schemas.ts';
 import { readerNames } from './readers.ts';
 
-interface EnforcementRoute {
+export interface EnforcementRoute {
   enforcement: Pick<Enforcement, 'ask'>;
 }
 
@@ -18,7 +22,10 @@ const DEFAULT_WAIT = 5;
 const Query = Type.Object(
   {
     token: Type.Optional({ ...IdText, description: 'The id of a token, which is its claim `sid`' }),
-    user: Type.Optional({ ...IdText, description: 'The id of a user: all tokens of the user that have ended' }),
+    user: Type.Optional({
+      ...IdText,
+      description: 'The id of a user: all tokens of the user that have ended',
+    }),
     all: Type.Optional(
       Type.Enum(['true'], {
         type: 'string',
@@ -28,7 +35,8 @@ const Query = Type.Object(
     ),
     wait: Type.Optional(
       integerText('^([12]?[0-9]|30)$', {
-        description: 'How many seconds to wait until it is done; 5 by default. An answer needs about two to know that a reader has enforced it',
+        description:
+          'How many seconds to wait until it is done; 5 by default. An answer needs about two to know that a reader has enforced it',
         minimum: 0,
         maximum: 30,
         example: 10,
@@ -39,14 +47,19 @@ const Query = Type.Object(
 );
 
 const count = (description: string) => Type.Integer({ description, minimum: 0, examples: [3] });
-const orNull = <Schema extends Parameters<typeof Type.Union>[0][number]>(schema: Schema) =>
-  Type.Union([schema, Type.Null()]);
+const orNull = <Schema extends TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
 
 const Answer = Type.Object(
   {
-    ended_at: orNull({ ...Timestamp, description: 'The latest end; `null` if the target is unknown or has not ended' }),
+    ended_at: orNull({
+      ...Timestamp,
+      description: 'The latest end; `null` if the target is unknown or has not ended',
+    }),
     published: orNull({ ...Timestamp, description: 'When the feed had all of it; `null` before' }),
-    done: Type.Boolean({ description: 'It is published, and no reader is `pending` or `unknown`', examples: [true] }),
+    done: Type.Boolean({
+      description: 'It is published, and no reader is `pending` or `unknown`',
+      examples: [true],
+    }),
     counts: Type.Object(
       {
         enforced: count('Readers that have confirmed it'),
@@ -62,11 +75,19 @@ const Answer = Type.Object(
           client_id: Type.String({ description: 'The service', examples: ['lkc_n2Kx0pQ4Xc8rVbT1yZsW7A'] }),
           name: Type.String({ description: 'Its name', examples: ['orders'] }),
           reader: orNull(
-            Type.String({ description: 'The process; `null` for all without an id', examples: ['q8sT1bYc9AZr3vJ0pXk2mW'] }),
+            Type.String({
+              description: 'The process; `null` for all without an id',
+              examples: ['q8sT1bYc9AZr3vJ0pXk2mW'],
+            }),
           ),
-          instance: orNull(Type.String({ description: 'What the service calls it', examples: ['orders-7d4f9-x2x9q'] })),
+          instance: orNull(
+            Type.String({ description: 'What the service calls it', examples: ['orders-7d4f9-x2x9q'] }),
+          ),
           state: Type.Union([Type.Literal('pending'), Type.Literal('unknown')], { description: 'Its state' }),
-          until: orNull({ ...Timestamp, description: 'When it is bounded at the latest; `null` for never, or before it is published' }),
+          until: orNull({
+            ...Timestamp,
+            description: 'When it is bounded at the latest; `null` for never, or before it is published',
+          }),
           by: orNull(
             Type.Union([Type.Literal('policy'), Type.Literal('expired')], {
               description: 'What bounds it then: its policy, or that the tokens expire',
@@ -82,7 +103,7 @@ const Answer = Type.Object(
 );
 
 const schema = operation({
-  operationId: 'enforcement',
+  operationId: 'getEnforcement',
   summary: 'Ask which readers of the feed refuse what has ended.',
   description:
     'Send one of `token`, `user` and `all`. The answer comes once all readers refuse it, or after `wait` seconds. What a reader says of itself is not checked, and requests that it had accepted before may still run. It needs the right `readers`.',
@@ -94,11 +115,16 @@ const schema = operation({
 });
 
 /** Who has enforced a revocation. */
-export const enforcementRoute: FastifyPluginCallbackTypebox<EnforcementRoute> = (app, { enforcement }, done) => {
+export const enforcementRoute: FastifyPluginCallbackTypebox<EnforcementRoute> = (
+  app,
+  { enforcement },
+  done,
+) => {
   app.get(
     '/api/auth/revocations/enforcement',
     { schema, ...app.auth.service('readers') },
-    async ({ query }) => answerBody(await enforcement.ask(targetOf(query), Number(query.wait ?? DEFAULT_WAIT))),
+    async ({ query }) =>
+      answerBody(await enforcement.ask(targetOf(query), Number(query.wait ?? DEFAULT_WAIT))),
   );
   done();
 };

@@ -3,14 +3,20 @@ import Type, { type Static, type TSchema } from 'typebox';
 import { AuthError } from '../../domain/errors.ts';
 import type { ConfirmReaders } from '../../domain/enforcement/confirm.ts';
 import type { ListReaders } from '../../domain/enforcement/list-readers.ts';
-import { NAMELESS, STALE_POLICIES, type JudgedReader, type ReaderKey, type ReaderRecord } from '../../domain/enforcement/ports.ts';
+import {
+  NAMELESS,
+  STALE_POLICIES,
+  type JudgedReader,
+  type ReaderKey,
+  type ReaderRecord,
+} from '../../domain/enforcement/ports.ts';
 import { operation } from '../openapi/operation.ts';
 import { BY_SERVICE } from '../openapi/description.ts';
 import { serviceOf } from '../plugins/authenticate-service.ts';
 import { closedBody, integerText, MessageSchema, refuseBody, Timestamp, timestamp } from '../schemas.ts';
 import { parsePosition, POSITION, positionText, READER_ID } from './revocations.ts';
 
-interface ReadersRoute {
+export interface ReadersRoute {
   confirmReaders: ConfirmReaders;
   listReaders: ListReaders;
 }
@@ -45,8 +51,9 @@ const Audience = Type.String({
   maxLength: 256,
   examples: ['orders'],
 });
+const STALENESS = 'After how many seconds without news it does what `when_stale` says';
 const MaxStaleness = Type.Integer({
-  description: 'After how many seconds without news it does what `when_stale` says',
+  description: STALENESS,
   minimum: 0,
   maximum: LONGEST_STALENESS,
   examples: [120],
@@ -80,7 +87,7 @@ const confirmSchema = operation({
     software: Type.Optional(Software),
     version: Type.Optional(Version),
     audience: Type.Optional(Audience),
-    max_staleness: Type.Optional({ ...MaxStaleness, description: `${MaxStaleness.description ?? ''}. Only with \`when_stale\`` }),
+    max_staleness: Type.Optional({ ...MaxStaleness, description: `${STALENESS}; only with that` }),
     when_stale: Type.Optional(WhenStale),
     keys: Type.Optional(Keys),
   }),
@@ -103,8 +110,7 @@ const goodbyeSchema = operation({
   ...common,
   operationId: 'leaveRevocations',
   summary: 'Say that this process accepts no more tokens.',
-  description:
-    'Nobody waits for it any longer. An unknown id is 200 too. It needs the right `revocations`.',
+  description: 'Nobody waits for it any longer. An unknown id is 200 too. It needs the right `revocations`.',
   params: Params,
   response: { 200: MessageSchema },
 });
@@ -184,7 +190,10 @@ const listSchema = operation({
         without_reader: Type.Array(
           Type.Object(
             {
-              client_id: Type.String({ description: 'The service', examples: ['lkc_n2Kx0pQ4Xc8rVbT1yZsW7A'] }),
+              client_id: Type.String({
+                description: 'The service',
+                examples: ['lkc_n2Kx0pQ4Xc8rVbT1yZsW7A'],
+              }),
               name: Type.String({ description: 'Its name', examples: ['billing'] }),
             },
             { title: 'ServiceWithoutReader', description: 'A service', additionalProperties: false },
@@ -261,7 +270,7 @@ function requirePolicy(body: Body): void {
   ] as const)
     if (body[one] !== undefined && body[other] === undefined)
       throw new AuthError('validation_failed', {
-        errors: [{ path: `/${other}`, code: 'missing', message: `is required with ${one}` }],
+        errors: [{ path: `/${other}`, code: 'required', message: `is required with ${one}` }],
       });
 }
 

@@ -52,6 +52,10 @@ const CLASSES = {
     'settleMail',
     'reportUndeliverable',
     'reportUses',
+    'confirmRevocations',
+    'leaveRevocations',
+    'listReaders',
+    'getEnforcement',
   ],
   documents: ['getJwks', 'getMetadata', 'getOpenIdConfiguration'],
   // Its objective is LatchkeyFeedLags. It has no error budget, because a replica that drains, and one that is at a limit of

@@ -31,6 +31,7 @@ function aWorld({ maxReaders = 10, maxReadersPerService = 10 } = {}) {
   const clock = aClock();
   const recorded = new Set<number>();
   const ends: string[] = [];
+  const read: number[] = [];
   const faults: string[] = [];
   const snapshots: string[] = [];
   const waits: number[] = [];
@@ -72,6 +73,7 @@ function aWorld({ maxReaders = 10, maxReadersPerService = 10 } = {}) {
     },
     isAdmitted: ({ serviceId }) => services.has(serviceId),
     serviceVersions: () => ({ shop: 1 }),
+    onRead: (position) => read.push(position.seq),
     observe: { feedEnded: (reason) => ends.push(reason) },
     onError: ({ message }) => faults.push(message),
   });
@@ -80,6 +82,7 @@ function aWorld({ maxReaders = 10, maxReadersPerService = 10 } = {}) {
     clock,
     services,
     ends,
+    read,
     faults,
     snapshots,
     waits,
@@ -119,6 +122,7 @@ function aReader(serviceId = 'shop') {
   let backlog = 0;
   let flushed = Promise.resolve(true);
   const reader: FeedReader = {
+    id: null,
     service: {
       serviceId,
       name: serviceId,
@@ -180,6 +184,7 @@ test('a reader gets the snapshot, then events, then heartbeats that confirm comp
   await world.revoke(13);
   await world.fanOut.poll();
   t.strictSame(one.told, ['7/12', '7/13']);
+  t.equal(world.read.at(-1), 3, 'whoever measures how long readers take is told');
   await world.tick();
   t.strictSame(one.told, ['7/12', '7/13', 'heartbeat'], 'one heartbeat a second, not one per poll');
 });
@@ -453,6 +458,7 @@ test('only a slow reader is cut off', async (t) => {
   t.equal(quick.isEnded(), false);
   t.strictSame(world.ends, ['slow']);
   t.equal(world.fanOut.readers(), 1);
+  t.equal(world.fanOut.connected().length, 1);
 
   const stuck = aReader();
   stuck.flushes(Promise.resolve(false));

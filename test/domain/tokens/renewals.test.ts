@@ -37,6 +37,7 @@ function aWorld() {
   const published: number[] = [];
   const reported: [from: number, to: number][] = [];
   let usersUntil = () => clock.monotonic();
+  let mark: string | null = null;
 
   /** @param masters where it finds them; the first one has the feed. */
   function replica(self: string, masters: Record<string, Server>) {
@@ -100,6 +101,7 @@ function aWorld() {
           reported.push([from, to]);
           return Promise.resolve();
         },
+        askedRenewal: () => Promise.resolve(mark),
       },
       changes: {
         renewedOn: () => (usersUntil() > -Infinity ? { since: -Infinity, until: usersUntil() } : null),
@@ -150,6 +152,10 @@ function aWorld() {
     end: (tokenId: number, ago = 0, userId = 1) => {
       ends.push({ key: { userId, tokenId }, at: clock.now() - ago });
     },
+    /** Somebody asks for a full renewal of the feed. */
+    ask: (by: string) => {
+      mark = by;
+    },
     usersUntil: (at: number) => {
       usersUntil = () => at;
     },
@@ -183,6 +189,38 @@ test('one of three replicas renews an end, six times', async (t) => {
   const covers = a.filter((range, i) => 'ago' in range && 250 * (i + 1) <= range.ago);
   t.equal(covers.length, 6, `since ${settledAt}`);
   t.strictSame([...server.tombstones], [5]);
+});
+
+test('the holder of the feed renews in full when it is asked, once for each mark', async (t) => {
+  const { ask, reported, replica, pass } = aWorld();
+  const [a, b] = [replica('a', { m: new Server() }), replica('b', { m: new Server() })];
+  await pass(1000, a, b);
+  const fulls = async () => {
+    const before = reported.length;
+    await pass(1000, a, b);
+    return reported.length - before;
+  };
+  t.equal(await fulls(), 0);
+  ask('one');
+  t.equal(await fulls(), 1);
+  t.equal(await fulls(), 0);
+  ask('two');
+  a.cutOff();
+  await pass(250, a);
+  a.cutOff(false);
+  t.equal(await fulls(), 1, 'one that failed is repeated');
+  const other = aWorld();
+  const [feedMaster, second] = [new Server(), new Server()];
+  feedMaster.before = () => Promise.reject(new AuthError('unavailable'));
+  const c = other.replica('c', { m: feedMaster, n: second });
+  await other.pass(1000, c);
+  c.asked();
+  other.ask('one');
+  await other.pass(1000, c);
+  t.notOk(
+    c.asked().some((range) => 'ago' in range && range.ago >= 60_000),
+    'other masters have nothing to do with it',
+  );
 });
 
 test('if the holder is gone, another one has renewed the last minute within 850 ms', async (t) => {

@@ -57,6 +57,10 @@ const GUARDED = [
 /** For registered services. */
 const FOR_SERVICES = [
   'GET /api/auth/revocations',
+  'PUT /api/auth/revocations/readers/:reader',
+  'DELETE /api/auth/revocations/readers/:reader',
+  'GET /api/auth/revocations/readers',
+  'GET /api/auth/revocations/enforcement',
   'POST /api/auth/introspect',
   'POST /api/auth/revoke',
   'POST /api/auth/uses',
