@@ -70,7 +70,9 @@ export function makeConfirm({ confirm, goodbye, clock, times }: Parts): Confirm 
       const now = clock.monotonic();
       if (timer !== null || isClosed || (position === confirmed && now < repeatAt)) return;
       const wait = Math.max(Math.random() * jitter, notBefore - now);
-      timer = setBackgroundTimeout(() => (sending = send()), wait);
+      timer = setBackgroundTimeout(() => {
+        sending = send();
+      }, wait);
     },
     async close() {
       if (isClosed) return;

@@ -1,4 +1,5 @@
-import { hostName, warn } from './runtime.ts';
+import { hostName } from './environment.ts';
+import { warn } from './runtime.ts';
 import { TOKEN_TYPES, USERS_TYPES, type TokenType, type UsersType } from './verified-token.ts';
 import type { UserEvent } from './feed-message.ts';
 import type { VerifierError } from './verifier-error.ts';

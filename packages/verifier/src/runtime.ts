@@ -23,15 +23,6 @@ export function sleep(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** The name of the host or pod, where the environment has it. Deno may refuse to tell. */
-export function hostName(): string | undefined {
-  try {
-    return (globalThis as { process?: Partial<NodeJS.Process> }).process?.env?.HOSTNAME;
-  } catch {
-    return undefined;
-  }
-}
-
 /** Node prints it with the process's id, and a service may listen to the event `warning`. */
 export function warn({ message }: Pick<Error, 'message'>): void {
   const { process } = globalThis as { process?: Partial<NodeJS.Process> };
