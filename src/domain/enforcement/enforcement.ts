@@ -88,7 +88,8 @@ export function makeEnforcement(ports: EnforcementPorts) {
     const fence = makeFenceOf(feed, signal);
     // Somebody who does not want to wait gets a look too.
     let seen = await look();
-    for (let failure: unknown = null; ;) {
+    let failure: unknown = null;
+    for (;;) {
       publication.note(seen.published);
       const published = publishedOf(ended, publication, ports.accessTokenTtl);
       const span = published && fence.spanTo(seen.end);
@@ -189,6 +190,8 @@ function makeFenceOf(feed: Pick<RevocationFeed, 'fence'>, signal: AbortSignal) {
   let position: FeedPosition | null = null;
   let failure: unknown = null;
   let getting: Promise<void> | null = null;
+  /** The end that was known when one was asked for last: with each look, at most once. */
+  let askedWith: FeedPosition | null | undefined;
 
   function get(): void {
     getting ??= feed.fence(signal).then(
@@ -208,7 +211,10 @@ function makeFenceOf(feed: Pick<RevocationFeed, 'fence'>, signal: AbortSignal) {
     /** @param end of the feed; null if nobody knows. */
     spanTo(end: FeedPosition | null): FeedSpan | null {
       if (end && position && position.epoch !== end.epoch) position = null;
-      if (!position) get();
+      if (!position && askedWith !== end) {
+        askedWith = end;
+        get();
+      }
       if (!end || !position) return null;
       return { epoch: end.epoch, from: position.seq, to: end.seq };
     },
