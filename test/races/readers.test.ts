@@ -66,7 +66,7 @@ test('two replicas write the same readers in any order, and neither fails', asyn
     ]);
   const seqs = (await store.page(null, 100)).map(({ reader, position }) => [reader, position?.seq]);
   for (const [reader, seq] of seqs)
-    t.ok(reader === NAMELESS || seq === undefined || seq === 20 || seq === 120, `${reader} ${seq}`);
+    t.ok(reader === NAMELESS || seq === undefined || seq === 20 || seq === 120, `${reader} ${String(seq)}`);
 });
 
 test('a reader that confirms while it is folded stays', async (t) => {

@@ -84,7 +84,8 @@ onAStore('a reader that confirms has enforced what ended before', async (t, env)
   ]);
   t.equal((await confirm({ position: 'elsewhere.7' })).statusCode, 200);
   t.match((await list()).readers, [{ position: 'elsewhere.7', behind: null, instance: null, keys: [] }]);
-  for (const position of [`${client.lastId()?.replace(/\.\d+$/, '')}.0`, `${client.lastId()}000`]) {
+  const last = client.lastId() ?? '';
+  for (const position of [last.replace(/\.\d+$/, '.0'), `${last}000`]) {
     await confirm({ position });
     t.match(await ask('all=true&wait=3'), { done: false, counts: { enforced: 0 } }, position);
   }
@@ -123,7 +124,7 @@ onAStore('the list has pages, over all services', async (t, env) => {
     found.push(...page.readers.map((each) => `${String(each.name)} ${String(each.reader)}`));
     after = page.next;
   } while (after !== null);
-  t.strictSame(found.sort(), [...names.map((name) => `shop ${name}`), `mart ${names[0]}`].sort());
+  t.strictSame(found.sort(), [...names.map((name) => `shop ${name}`), `mart ${names[0] ?? ''}`].sort());
   await withRegistry(databaseUrl, (registry) => registry.remove('shop'));
   t.equal((await list()).readers.length, 1, 'a deleted service has no readers');
   t.equal(shop.serviceId.includes(':'), false, 'the id of a page is unambiguous');
