@@ -135,7 +135,7 @@ onAStore('who is connected is noted, also without an id, and counts in the metri
   connect(READER);
   connect();
   connect('too short');
-  await until(async () => (await list()).readers.length === 2, 20_000);
+  await until(async () => (await list()).readers.length === 2);
   t.match((await list()).readers, [
     { reader: null, position: null, behind: null, confirmed_at: null },
     { reader: READER, position: null, confirmed_at: null },
