@@ -236,7 +236,7 @@ const ENDED_TOKENS = prepare(ended('user_id = $1::bigint'));
 const EVERYTHING = prepare(`
   SELECT ${IS_STANDBY.text}, clock_timestamp() AS ended_at, clock_timestamp() AS published_at, true AS lasts,
     NULL::timestamptz AS long_lived_until, (
-      SELECT json_agg(id) FROM (SELECT id FROM tokens WHERE pending LIMIT ${MOST_PENDING + 1}) AS some
+      SELECT json_agg(id) FROM (SELECT id FROM tokens WHERE pending LIMIT ${MOST_PENDING + 1}) AS unpublished
     )::text AS pending`);
 
 const JUDGED = `client_id, name, reader, instance, epoch, seq, max_staleness, when_stale, ${ms('seen_at')}`;

@@ -97,7 +97,7 @@ onAStore('a goodbye removes a process, and a policy bounds one that is silent', 
   await confirm({ position: 'e.1', max_staleness: 60, when_stale: 'refuse' });
   const { access_token: token } = await signUp(target);
   await call(target, 'DELETE /api/auth', { token });
-  const query = `token=${String(claimsOf(token).sid)}&wait=1`;
+  const query = `token=${String(claimsOf(token).sid)}&wait=3`;
   const { published, waiting } = await ask(query);
   t.match(waiting, [{ by: 'policy', until: new Date(Date.parse(published ?? '') + 90_000).toISOString() }]);
   await sql(
