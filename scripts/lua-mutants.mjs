@@ -137,7 +137,7 @@ const HARMLESS = [
     'a second in a minute',
     'feed.lua',
     '<= -> <',
-    'if isWhole and isRenewal then isWhole = now - kept[4] <= tonumber(ARGV[5]) end',
+    'if isWhole and isRenewal then isWhole = now - renewed <= tonumber(ARGV[5]) end',
   ],
   ['both are given or neither', 'feed.lua', '5 -> 6', "local isRenewal = ARGV[5] ~= ''"],
   [

@@ -17,7 +17,7 @@ const HISTORY = [
 
 /** What stands before it. A version of anything else has something different there. */
 const BEFORE =
-  /latchkey[\w-]*[:/-]|\bv|[vV]ersion"?: "?|VERSION=|[tT]ag: |"@latchkey\/\w+": "|release\/|Latchkey |release -- |## /;
+  /latchkey[\w-]*[:/-]|\bv|[vV]ersion"?: "?|VERSION=|VERSION = '|[tT]ag: |"@latchkey\/\w+": "|release\/|Latchkey |release -- |## /;
 
 const root = new URL('..', import.meta.url).pathname;
 const [next = ''] = process.argv.slice(2);

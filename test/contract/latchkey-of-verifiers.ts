@@ -385,6 +385,64 @@ export function latchkeyOfVerifiersContract(
     t.equal((await report({ tokens: [7] }, { secret: 'mistyped' })).status, 401);
   });
 
+  contract('takes confirmations and goodbyes from the readers of its feed', async (t, latchkey) => {
+    const send = (method: string, reader: string, body?: unknown, mistyped = {}) =>
+      latchkey.fetch(`${latchkey.issuer}/api/auth/revocations/readers/${reader}`, {
+        method,
+        headers: {
+          ...basic({ ...latchkey.client('latchkey'), ...mistyped }),
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+        },
+        ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      });
+    const reader = 'reader_0123456-9';
+    const whole = {
+      position: '1.0',
+      instance: 'orders-7d4f9.local:1',
+      software: '@latchkey/verifier',
+      version: '1.0.0',
+      audience: 'latchkey',
+      max_staleness: 604_800,
+      when_stale: 'refuse',
+      keys: Array.from({ length: 16 }, (_, i) => `key-${i}`),
+    };
+    for (const body of [whole, { position: '1.0' }, { ...whole, position: '1.0', max_staleness: 0 }]) {
+      const response = await send('PUT', reader, body);
+      t.equal(response.status, 200);
+      const { after, ...others } = (await response.json()) as Record<string, unknown>;
+      t.strictSame([after, Object.keys(others)], [1, ['msg']]);
+    }
+    const wrong: unknown[] = [{}, '{', [], { ...whole, more: 1 }];
+    for (const position of ['1', '1.0.0', '1.-1', '.1', '1.01', 10, null]) wrong.push({ position });
+    for (const [name, values] of Object.entries({
+      instance: ['', 'orders 1', 'orders\n1', 'ada@example.com', 'x'.repeat(129), 7],
+      software: ['', 'a b', 'x'.repeat(65)],
+      version: ['', 'a b', 'x'.repeat(65)],
+      audience: ['', 'x'.repeat(257)],
+      max_staleness: [-1, 604_801, 1.5, '120', undefined],
+      when_stale: ['perhaps', undefined],
+      keys: ['key-1', [''], [7], [...whole.keys, 'key-17']],
+    }))
+      for (const value of values) wrong.push({ ...whole, [name]: value });
+    for (const body of wrong) {
+      const response = await send('PUT', reader, body);
+      t.equal(response.status, 400, JSON.stringify(body));
+      if (typeof body !== 'string') t.match(await response.json(), { code: 'validation_failed' });
+    }
+    for (const other of ['reader_012345-9', 'x'.repeat(65), 'reader_0123456.9'])
+      t.equal((await send('PUT', other, whole)).status, 400, other);
+    for (const method of ['PUT', 'DELETE'])
+      t.equal(
+        (await send(method, reader, method === 'PUT' ? whole : undefined, { secret: 'x' })).status,
+        401,
+      );
+    for (const what of ['a reader', 'one that is gone']) {
+      const response = await send('DELETE', reader);
+      t.equal(response.status, 200, what);
+      t.strictSame(Object.keys((await response.json()) as object), ['msg']);
+    }
+  });
+
   contract('what is mistyped is refused by name', async (t, latchkey) => {
     const client = { ...latchkey.client('latchkey'), secret: 'mistyped' };
     const onError = () => undefined;

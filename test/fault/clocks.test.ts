@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { test, type Test } from 'tap';
+import { createVerifier } from '../../packages/verifier/src/create-verifier.ts';
 import { valueOf } from '../support/exposition.ts';
 import { testFolder } from '../support/folder.ts';
 import { bearer, claimsOf, type Pair } from '../support/client.ts';
@@ -9,9 +10,12 @@ import { logLines } from '../support/log-lines.ts';
 import { logOutOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
+import { aRegisteredService, basic } from '../support/registered-service.ts';
 import { ready, readyService, startService, type Service } from '../support/service.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
+import { enforcementOracle } from './harness/enforcement-oracle.ts';
+import { outcomeOf } from './harness/verified-sessions.ts';
 
 const skip = { skip: redisMissing || toolsMissing('faketime', 'env') };
 
@@ -37,7 +41,7 @@ async function twoReplicas(t: Test, ahead: number, env: Record<string, string> =
   const offset = Date.parse((await fetch(wrong.url)).headers.get('date') ?? '') - Date.now();
   t.ok(Math.abs(offset / 1000 - ahead) < 60, `its clock says ${Math.round(offset / 1000)} s`);
   t.equal((await health(wrong)).code, Math.abs(ahead) > LEEWAY ? 503 : 200, 'ready within the leeway only');
-  return { right: right.url, wrong: wrong.url, service: wrong, database };
+  return { right: right.url, wrong: wrong.url, service: wrong, database, url };
 }
 
 async function health({ opsUrl }: Pick<Service, 'opsUrl'>) {
@@ -86,6 +90,55 @@ for (const ahead of [4, -4, 300, -300]) {
     }
   });
 }
+
+for (const ahead of [3600, -3600])
+  test(`a clock ${ahead} s ahead: no reader that accepts a token is said to refuse it`, skip, async (t) => {
+    const { right, wrong, url } = await twoReplicas(t, ahead);
+    const proxy = await faultProxy(t, right);
+    const { serviceId: id, secret } = await aRegisteredService(url, 'orders');
+    const operator = await aRegisteredService(url, 'operator', ['readers']);
+    const oracle = enforcementOracle(t, () => [right, wrong], basic(operator).authorization);
+    const metadata = await fetch(`${right}/.well-known/oauth-authorization-server`);
+    const { issuer } = (await metadata.json()) as { issuer: string };
+    const verifiers = (['accept', 'introspect'] as const).map((whenStale) => {
+      const verifier = createVerifier({
+        issuer,
+        audience: 'latchkey',
+        client: { id, secret },
+        url: proxy.url.replace(/\/$/, ''),
+        whenStale,
+        reader: { instance: whenStale },
+        onError: () => undefined,
+      });
+      t.teardown(() => verifier.close());
+      oracle.add(whenStale, verifier);
+      return verifier;
+    });
+    await Promise.all(verifiers.map((verifier) => verifier.ready()));
+    const tokens = [(await signUpOver(right)).access_token, (await signUpOver(right)).access_token];
+    for (const verifier of verifiers)
+      for (const token of tokens) t.equal(await outcomeOf(verifier, token), 'good');
+    await until(async () => (await oracle.readers()).length === 2);
+    proxy.set('vanish');
+    // To a clock that is ahead, each access token has expired.
+    for (const [i, by] of [right, ahead < 0 ? wrong : right].entries()) {
+      const token = tokens[i] ?? '';
+      await until(async () => (await logOutOver(by, token)) === 200);
+      oracle.note([token]);
+    }
+    // Each replica is asked for each kind of target.
+    let answers = 0;
+    for (let i = 0; i < 6; i++) {
+      const answer = await oracle.look();
+      if (!answer) continue;
+      answers++;
+      t.match(answer.counts, { enforced: 0, bounded: 0 });
+    }
+    t.ok(answers > 0, `${answers} answers`);
+    for (const verifier of verifiers)
+      t.equal(await outcomeOf(verifier, tokens[0] ?? ''), 'good', 'it accepts');
+    await oracle.conclude([]);
+  });
 
 for (const ahead of [1200, -1200]) {
   test(`a clock ${ahead} s ahead: not ready, refuses no token, and says so`, skip, async (t) => {

@@ -1,25 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { VerifierOptions } from '@latchkey/verifier';
 import { test, type Test } from 'tap';
-import type { Environment } from '../../src/config/config.ts';
-import { testFolder } from '../support/folder.ts';
 import { testScale } from '../support/environment.ts';
 import { valueOf } from '../support/exposition.ts';
-import { latchkey } from '../support/latchkey.ts';
-import { agentIsReady, startAgent } from '../../packages/agent/test/agent.ts';
-import { packedAgent, packedVerifier } from '../support/packed-packages.ts';
-import { testDatabase } from '../support/postgres.ts';
 import { startCluster } from '../support/redis-cluster.ts';
 import { startSentinels } from '../support/redis-sentinel.ts';
 import { allFollow, existing, startRedis } from '../support/redis-server.ts';
 import { toolsMissing } from '../support/tools.ts';
-import { makeBalancer } from './harness/balancer.ts';
-import { makeBrowser } from './harness/browser.ts';
 import { eventually } from '../support/until.ts';
-import { isReady, startReplica, type Replica } from './harness/replica.ts';
+import { makeBrowser } from './harness/browser.ts';
+import { isReady, type Replica } from './harness/replica.ts';
 import { makeRevokedWatch } from './harness/revoked-watch.ts';
-import { startServiceAddress } from './harness/service-address.ts';
-import { lineOf, makeTally } from './harness/tally.ts';
+import { lineOf } from './harness/tally.ts';
 import {
   askingAgent,
   decisionOn,
@@ -32,6 +23,7 @@ import {
   type Reader,
   type Verified,
 } from './harness/verified-sessions.ts';
+import { startVerifiedWorld, type VerifiedWorld } from './harness/verified-world.ts';
 
 /** 10,000 with TEST_SCALE=25. */
 const REVOCATIONS = Math.max(100, Math.round(400 * testScale));
@@ -43,48 +35,12 @@ const OUTAGE = Math.max(2, Math.min(60, 5 * testScale));
 /** A key of the feed; in a cluster, the slot of `{feed}` holds them all. */
 const FEED = '{feed}';
 
-const ISSUER = 'https://id.example.com';
-/** Longer than any run: an expired token would count as a revoked one. */
-const LIFETIME = '86400';
-
-/** Two replicas behind one address for the verifier. */
-async function startWorld(t: Test, stores: Environment) {
-  const { url: database } = await testDatabase(t);
-  const dataDir = testFolder(t);
-  const env = { DATABASE_URL: database, DATA_DIR: dataDir, ISSUER, ACCESS_TOKEN_TTL: LIFETIME, ...stores };
-  const replicas = [await startReplica(t, env), await startReplica(t, env)] as const;
-  await Promise.all(replicas.map((replica) => isReady(replica, 60)));
-  const tally = makeTally();
-  const balancer = makeBalancer(replicas, tally);
-  t.teardown(() => balancer.close());
-
-  const created = await latchkey(['client', 'create', 'orders', '--json'], { DATABASE_URL: database });
-  const { client_id: id, client_secret: secret } = JSON.parse(created.stdout) as Record<string, string>;
-  const url = await startServiceAddress(t, replicas);
-  const { createVerifier } = await packedVerifier(t);
-  const verifier = (options: Partial<VerifierOptions> = {}) => {
-    const client = { id: id ?? '', secret: secret ?? '' };
-    const made = createVerifier({ issuer: ISSUER, audience: 'latchkey', client, url, ...options });
-    t.teardown(() => made.close());
-    return made;
-  };
-  const agentEnv = {
-    LATCHKEY_URL: url,
-    LATCHKEY_ISSUER: ISSUER,
-    LATCHKEY_AUDIENCE: 'latchkey',
-    LATCHKEY_CLIENT_ID: id,
-    LATCHKEY_CLIENT_SECRET: secret,
-  };
-  return { replicas, balancer, tally, verifier, agentEnv };
-}
-
-type World = Awaited<ReturnType<typeof startWorld>>;
 type Strike = readonly [name: string, strike: () => Promise<unknown>];
 
 /** Ends tokens without a fault and during each fault, and checks that every reader refuses each of them from then on. */
 async function missNone(
   t: Test,
-  { balancer, verifier: make }: World,
+  { balancer, verifier: make, oracle }: VerifiedWorld,
   readers: readonly Reader[],
   count: number,
   strikes: readonly Strike[],
@@ -112,6 +68,7 @@ async function missNone(
     for (let i = 0; i < some.length; i += share) {
       const part = some.slice(i, i + share);
       ended.push(...(await inParallel(part, (each) => endAndWatch(balancer, readers, each))));
+      oracle.note(part.map(({ token }) => token));
       if (!fault.isOver) await sleep(300);
     }
     await striking;
@@ -148,7 +105,7 @@ async function missNone(
 }
 
 /** Users who refresh, log out and log in all the time. */
-function openBrowsers(t: Test, { balancer, replicas, tally }: World) {
+function openBrowsers(t: Test, { balancer, replicas, tally }: VerifiedWorld) {
   const watch = makeRevokedWatch(balancer, replicas, tally);
   const browsers = [1, 2, 3, 4].map((i) =>
     makeBrowser({ balancer, watch, tally, name: `browser-${i}`, tabs: 1, isPatient: i % 2 === 0 }),
@@ -171,26 +128,23 @@ async function newEpochs({ service }: Replica): Promise<number> {
 
 test(
   'no revocation is missed while replicas are killed and Redis fails over',
-  { skip: toolsMissing('npm', 'redis-server', 'redis-sentinel', 'tar') },
+  { skip: toolsMissing('npm', 'python3', 'redis-server', 'redis-sentinel', 'tar') },
   async (t) => {
     const sentinels = await startSentinels(t);
-    const world = await startWorld(t, sentinels.env);
+    const world = await startVerifiedWorld(t, sentinels.env);
     const { replicas } = world;
     // Only the feed decides on access tokens.
     const verifier = world.verifier({ whenStale: 'accept' });
     await verifier.ready();
-    const main = packedAgent(t);
-    const env = { ...world.agentEnv, AGENT_WHEN_STALE: 'accept' };
-    const agents = [await startAgent(t, env, main)];
-    const present = () => existing(agents.at(-1));
-    await agentIsReady(present());
+    const nextAgent = () => world.agent({ AGENT_WHEN_STALE: 'accept' });
+    let present = await nextAgent();
+    await world.python();
     // A verifier in this process, and the agent that runs.
-    const readers = [verifier, { verify: (token: string) => askingAgent(present()).verify(token) }];
+    const readers = [verifier, { verify: (token: string) => askingAgent(present).verify(token) }];
     const killAgent = async () => {
-      await present().stop('SIGKILL');
+      await present.stop('SIGKILL');
       await sleep(500);
-      agents.push(await startAgent(t, env, main));
-      await agentIsReady(present());
+      present = await nextAgent();
     };
 
     const killReplica = async (replica: (typeof replicas)[number]) => {
@@ -217,6 +171,7 @@ test(
         () => Promise.all([failOver(), killReplica(replicas[0])]),
       ],
     ]);
+    await world.oracle.conclude(['verifier-1', present.instance, 'python']);
   },
 );
 
@@ -225,7 +180,7 @@ test(
   { skip: toolsMissing('npm', 'redis-server', 'tar') },
   async (t) => {
     const cluster = await startCluster(t);
-    const world = await startWorld(t, cluster.env);
+    const world = await startVerifiedWorld(t, cluster.env);
     const { replicas, tally } = world;
     // A reader on each replica; only the feed decides on access tokens.
     const readers = replicas.map(({ url }) => world.verifier({ url, whenStale: 'accept' }));
@@ -277,6 +232,7 @@ test(
     t.equal(tally.revokedAccepted, 0, 'no revoked token was accepted');
     t.equal(tally.signOuts, 0, 'no user was signed out');
     t.comment(lineOf('the feed moves within a Redis Cluster', tally));
+    await world.oracle.conclude(['verifier-1', 'verifier-2']);
   },
 );
 
@@ -285,7 +241,7 @@ test(
   { skip: toolsMissing('npm', 'redis-server', 'tar') },
   async (t) => {
     const redis = await startRedis(t);
-    const { replicas, balancer, verifier: make } = await startWorld(t, { REDIS_URL: redis.url });
+    const { replicas, balancer, verifier: make } = await startVerifiedWorld(t, { REDIS_URL: redis.url });
     const verifier = make();
     await verifier.ready();
     const [good, ended, later] = await Promise.all([1, 2, 3].map(() => openVerified(balancer, 22)));

@@ -124,7 +124,9 @@ function close(server: Server): Promise<unknown> {
 
 async function counted(metrics: Metrics, request: Parameters<typeof fetch>): Promise<Response> {
   const [to] = request;
-  const { pathname } = new URL(to instanceof Request ? to.url : to);
+  const { pathname: path } = new URL(to instanceof Request ? to.url : to);
+  // The id of this process is no label.
+  const pathname = path.replace(/(?<=\/readers\/).*/, '{reader}');
   try {
     const response = await fetch(...request);
     metrics.requested(pathname, String(response.status));

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
+import { hostname } from 'node:os';
 import { isAbsolute } from 'node:path';
 import { getSystemErrorMap } from 'node:util';
 import type { ClientOptions, TokenType, VerifierOptions, WhenStale } from '@latchkey/verifier';
@@ -49,6 +50,7 @@ export function readConfiguration(env: Environment): Configuration {
   const maxStaleness = read('AGENT_MAX_STALENESS', 'a whole number of seconds', seconds, '120');
   const isKnown = (text: string) => WHEN_STALE.find((each) => each === text) ?? null;
   const whenStale = read('AGENT_WHEN_STALE', WHEN_STALE.join(', '), isKnown, 'introspect');
+  const instance = read('AGENT_INSTANCE', '1 to 128 of A-Z, a-z, 0-9 and ._:-', instanceName, nameOfHost());
   // It asks its callers for no credentials.
   const listen = read('AGENT_LISTEN', 'a loopback address and a port', loopback, '127.0.0.1:4181');
   const ops = read('AGENT_OPS_LISTEN', 'an IP address and a port', address, '127.0.0.1:4182');
@@ -57,7 +59,8 @@ export function readConfiguration(env: Environment): Configuration {
     problems.push(`Set exactly one of these: ${WAYS.join('; ')}: found ${credentials || 'none of them'}`);
   const client = readClient(given, problems);
   if (problems.length > 0) throw new ConfigurationError(problems.join('\n'));
-  const verifier = { url, issuer, audience, client, accept, maxStaleness, whenStale };
+  const reader = { instance, software: '@latchkey/agent' };
+  const verifier = { url, issuer, audience, client, accept, maxStaleness, whenStale, reader };
   return { verifier, credentials, listen, ops };
 }
 
@@ -109,6 +112,17 @@ function listOfTypes(text: string): TokenType[] | null {
 
 function seconds(text: string): number | null {
   return /^\d{1,9}$/.test(text) ? Number(text) : null;
+}
+
+function instanceName(text: string): string | null {
+  return /^[\w.:-]{1,128}$/.test(text) ? text : null;
+}
+
+/** A host may have any name. */
+function nameOfHost(): string {
+  return hostname()
+    .replace(/[^\w.:-]/g, '-')
+    .slice(0, 128);
 }
 
 /** Reads `127.0.0.1:4181` or `[::1]:4181`. */

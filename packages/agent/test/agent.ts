@@ -17,6 +17,8 @@ export interface Agent {
   /** Ends the reader of its standard output. */
   stopReading(): void;
   exited: Promise<number | null>;
+  /** Sends the signal, and waits for nothing. */
+  kill(signal: NodeJS.Signals): void;
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
@@ -53,6 +55,7 @@ export async function startAgent(
     lines,
     stopReading: () => child.stdout.destroy(),
     exited,
+    kill: (signal) => void child.kill(signal),
     stop,
   };
 }

@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'tap';
 import type { ConfigurationError } from '../src/configuration.ts';
@@ -29,13 +30,20 @@ test('four variables are enough, and an empty one is missing', (t) => {
       accept: ['access', 'llt'],
       maxStaleness: 120,
       whenStale: 'introspect',
+      reader: { instance: hostname(), software: '@latchkey/agent' },
     },
     credentials: 'LATCHKEY_CLIENT_ID, LATCHKEY_CLIENT_SECRET',
     listen: { host: '127.0.0.1', port: 4181 },
     ops: { host: '127.0.0.1', port: 4182 },
   };
   t.strictSame(readConfiguration(LEAST), expected);
-  const empty = ['LATCHKEY_ISSUER', 'LATCHKEY_CLIENT_TOKEN_FILE', 'AGENT_ACCEPT', 'AGENT_LISTEN'];
+  const empty = [
+    'LATCHKEY_ISSUER',
+    'LATCHKEY_CLIENT_TOKEN_FILE',
+    'AGENT_ACCEPT',
+    'AGENT_INSTANCE',
+    'AGENT_LISTEN',
+  ];
   t.strictSame(
     readConfiguration({ ...LEAST, ...Object.fromEntries(empty.map((name) => [name, ''])) }),
     expected,
@@ -56,6 +64,7 @@ test('takes what is given', async (t) => {
     AGENT_ACCEPT: 'access, service',
     AGENT_MAX_STALENESS: '0',
     AGENT_WHEN_STALE: 'refuse',
+    AGENT_INSTANCE: 'shop-7d4f9:1',
     AGENT_LISTEN: '[::1]:1',
     AGENT_OPS_LISTEN: '0.0.0.0:65535',
   });
@@ -66,6 +75,7 @@ test('takes what is given', async (t) => {
       accept: ['access', 'service'],
       maxStaleness: 0,
       whenStale: 'refuse',
+      reader: { instance: 'shop-7d4f9:1' },
     },
     credentials: 'LATCHKEY_CLIENT_ID, LATCHKEY_CLIENT_SECRET_FILE',
     listen: { host: '::1', port: 1 },
@@ -121,6 +131,10 @@ test('names each variable that is wrong', (t) => {
     ],
     [{ AGENT_MAX_STALENESS: '-1' }, /^AGENT_MAX_STALENESS /],
     [{ AGENT_WHEN_STALE: 'ask' }, 'AGENT_WHEN_STALE must be introspect, refuse, accept: found ask'],
+    ...['shop 1', 'shop/1', 'x'.repeat(129)].map((instance): [Environment, RegExp] => [
+      { AGENT_INSTANCE: instance },
+      /^AGENT_INSTANCE must be 1 to 128 of /,
+    ]),
     ...[
       '0.0.0.0:4181',
       '10.0.0.7:4181',

@@ -9,6 +9,21 @@ export interface VerifierClock {
   monotonic(): number;
 }
 
+export type Moment = Readonly<Record<keyof VerifierClock, number>>;
+
+export function momentOf(clock: VerifierClock): Moment {
+  return { now: clock.now(), monotonic: clock.monotonic() };
+}
+
+/**
+ * Milliseconds. The wall clock includes the time for which a machine was suspended; the monotonic clock never goes
+ * back.
+ */
+export function elapsedSince(earlier: Moment, clock: VerifierClock): number {
+  const { now, monotonic } = momentOf(clock);
+  return Math.max(now - earlier.now, monotonic - earlier.monotonic);
+}
+
 export const SYSTEM_CLOCK: VerifierClock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

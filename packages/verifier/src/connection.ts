@@ -42,6 +42,8 @@ interface Refusals {
   mistakes?: Mistakes | undefined;
   /** Reads what an answer other than 200 means; undefined if its status says that. */
   read?: ((response: Response) => Promise<VerifierError | undefined>) | undefined;
+  /** An older Latchkey answers 404, which says nothing of its other endpoints. */
+  isNewer?: boolean | undefined;
 }
 
 type Call = Pick<RequestInit, 'method' | 'body'> &
@@ -124,7 +126,7 @@ export function makeConnection({ settings, clock, onRenew, onDate }: Parts): Con
     const known = await refusals.read?.(response);
     await response.body?.cancel().catch(() => undefined);
     // The endpoint may have moved: discover again.
-    if (response.status === 404) found = null;
+    if (response.status === 404 && !refusals.isNewer) found = null;
     throw known ?? refusal(to, response.status, refusals.mistakes);
   }
 
@@ -147,11 +149,11 @@ export function makeConnection({ settings, clock, onRenew, onDate }: Parts): Con
   }
 
   async function json(to: string, call: Call = {}): Promise<Answer> {
-    const { headers, mistakes, read, check, ...init } = call;
+    const { headers, mistakes, read, isNewer, check, ...init } = call;
     const accept = { accept: 'application/json' };
     const signal = AbortSignal.timeout(TIMEOUT);
     const request = { ...init, signal, headers: { ...accept, ...headers } };
-    const response = await send(to, request, { mistakes, read });
+    const response = await send(to, request, { mistakes, read, isNewer });
     const body = await response.json().catch((error: unknown) => {
       const reason: OutageReason = error instanceof SyntaxError ? 'unexpected_answer' : 'unreachable';
       const isOther = to === metadata && reason === 'unexpected_answer';

@@ -1,4 +1,5 @@
 import { makeClockCheck, SYSTEM_CLOCK, type VerifierClock } from './clock.ts';
+import { makeConfirm } from './confirm.ts';
 import { checkDemand, refuseUnproven, type Demand } from './demand.ts';
 import type { FeedMessage } from './feed-message.ts';
 import { followFeed } from './feed.ts';
@@ -6,7 +7,7 @@ import { makeIntrospect, type Present } from './introspect.ts';
 import { makeKeySet } from './key-set.ts';
 import { makeLatchkey } from './latchkey.ts';
 import { makeLongLivedTokens } from './long-lived-tokens.ts';
-import { readOptions, type VerifierOptions } from './options.ts';
+import { readOptions, type Settings, type VerifierOptions } from './options.ts';
 import { makeReadJwt } from './read-jwt.ts';
 import { makeReadiness } from './readiness.ts';
 import { reportOnce } from './report-once.ts';
@@ -59,12 +60,20 @@ export interface Verifier<Accepted extends TokenType = UsersType> {
    * what is still missing when the signal aborts.
    */
   ready(options?: { signal?: AbortSignal | undefined }): Promise<void>;
-  /** Closes the connection to Latchkey, which would keep the process alive. `verify` then uses the last data. */
+  /**
+   * Closes the connection to Latchkey, which would keep the process alive, and tells Latchkey that this process accepts
+   * no more tokens: close it after your server. It waits for that at most a second. `verify` then uses the last data.
+   */
   close(): Promise<void>;
 }
 
 /** No token: the answer only shows whether this client may introspect. */
 const PROBE = 'ready';
+
+/** The most keys that a reader can state. */
+const MOST_KEYS = 16;
+/** The longest `maxStaleness` that counts as a policy, in seconds. */
+const LONGEST_STALENESS = 604_800;
 
 /**
  * Connects to Latchkey at once, and reconnects until it is closed.
@@ -89,6 +98,7 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
   const { maxStaleness, whenStale, clockTolerance, onError } = settings;
   const latchkey = makeLatchkey({
     settings,
+    reader: { id: crypto.randomUUID(), about: () => aboutReader(settings, keys.ids()) },
     clock,
     onRenew: reportOnce(onError),
     onDate: makeClockCheck(clockTolerance, onError),
@@ -157,10 +167,16 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
 
   const tellOfUsers = makeTellOfUsers(settings.onUser, reportOnce(onError));
   const reportFeed = reportOnce(onError, settings.onRecovered);
+  const confirm = makeConfirm({
+    confirm: (position) => latchkey.confirm(position),
+    goodbye: () => latchkey.goodbye(),
+    clock,
+  });
   const feed = followFeed({
     open: (lastEventId, signal) => latchkey.feed(lastEventId, signal),
     onConnect: () => {
       isRefused = false;
+      confirm.connected();
       revocations.connected();
       services.connected();
     },
@@ -171,6 +187,9 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
       services.learn(message);
       tellOfUsers(message);
       if (revocations.staleness() < Infinity) readiness.loaded('feed');
+    },
+    onHeartbeat(position) {
+      if (revocations.isComplete()) confirm.applied(position);
     },
     onError(failure) {
       if (failure) readiness.failed('feed', failure);
@@ -270,9 +289,24 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
       readiness.close();
       keys.close();
       uses.close();
-      latchkey.close();
       await feed.close();
+      await confirm.close();
+      latchkey.close();
     },
+  };
+}
+
+/** What Latchkey shows of this reader, and by which it judges a silent one. */
+function aboutReader(
+  { reader, audience, maxStaleness, whenStale }: Settings,
+  keys: readonly string[],
+): object {
+  const isPolicy = maxStaleness <= LONGEST_STALENESS;
+  return {
+    ...reader,
+    audience,
+    ...(isPolicy && { max_staleness: Math.ceil(maxStaleness), when_stale: whenStale }),
+    keys: keys.slice(0, MOST_KEYS),
   };
 }
 

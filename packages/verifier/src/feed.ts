@@ -1,3 +1,4 @@
+import { elapsedSince, momentOf, SYSTEM_CLOCK } from './clock.ts';
 import { readEvents } from './event-stream.ts';
 import { readMessage, type FeedMessage } from './feed-message.ts';
 import { RefusedError } from './connection.ts';
@@ -13,6 +14,8 @@ interface Parts {
   open: (lastEventId: string | null, signal: AbortSignal) => Promise<Response>;
   onConnect: () => void;
   onMessage: (message: FeedMessage) => void;
+  /** Called with the id of each heartbeat, after `onMessage`. */
+  onHeartbeat: (position: string) => void;
   /** Called with null when the feed works again. */
   onError: (error: VerifierError | null) => void;
   /** Milliseconds. */
@@ -33,7 +36,7 @@ const TIMES = {
 };
 
 /** Reads the feed until it is closed, and reconnects as needed. Starts at once. */
-export function followFeed({ open, onConnect, onMessage, onError, times }: Parts): Feed {
+export function followFeed({ open, onConnect, onMessage, onHeartbeat, onError, times }: Parts): Feed {
   const { silence, pause, maxPause, refusedPause, good } = { ...TIMES, ...times };
   const closing = new AbortController();
   const isClosed = () => closing.signal.aborted;
@@ -51,6 +54,7 @@ export function followFeed({ open, onConnect, onMessage, onError, times }: Parts
     closing.signal.addEventListener('abort', hangUp);
     const ended = (reason: unknown): unknown =>
       connection.signal.aborted ? connection.signal.reason : reason;
+    let heard = momentOf(SYSTEM_CLOCK);
     let timer = setBackgroundTimeout(giveUp, silence);
     try {
       const response = await openOrAbort(lastEventId, connection.signal);
@@ -58,6 +62,13 @@ export function followFeed({ open, onConnect, onMessage, onError, times }: Parts
       onConnect();
       for await (const event of readEvents(chunksOf(response.body, connection.signal))) {
         clearTimeout(timer);
+        // After a pause of the process or its machine, what waited in buffers is read before the timer fires. Such a
+        // heartbeat is as old as the pause, and would pass for a new one.
+        if (elapsedSince(heard, SYSTEM_CLOCK) > silence) {
+          giveUp();
+          break;
+        }
+        heard = momentOf(SYSTEM_CLOCK);
         timer = setBackgroundTimeout(giveUp, silence);
         take(event);
       }
@@ -93,6 +104,7 @@ export function followFeed({ open, onConnect, onMessage, onError, times }: Parts
       const message = readMessage(event);
       if (message) onMessage(message);
       if (message?.type === 'heartbeat') onError(null);
+      if (message?.type === 'heartbeat' && event.id) onHeartbeat(event.id);
     } catch (error) {
       // Ask for a snapshot, which contains the lost event too.
       lastEventId = null;

@@ -17,6 +17,8 @@ export interface KeySet {
   find(kid: string): Promise<VerificationKey | null>;
   /** The loaded key, without a request. It stays the same object as long as Latchkey publishes the same key. */
   loaded(kid: string): VerificationKey | undefined;
+  /** Of the loaded keys. */
+  ids(): readonly string[];
   close(): void;
 }
 
@@ -83,6 +85,7 @@ export function makeKeySet({ load, clock, onLoad }: Parts): KeySet {
       return null;
     },
     loaded: (kid) => keys?.get(kid),
+    ids: () => [...(keys?.keys() ?? [])],
     close() {
       isClosed = true;
       clearTimeout(timer);

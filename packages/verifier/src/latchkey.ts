@@ -14,6 +14,10 @@ export interface Latchkey {
   introspect(token: string, isLimited?: boolean): Promise<Record<string, unknown>>;
   /** Says that these long-lived and limited tokens, at most 500, have been used. */
   reportUses(tokens: readonly number[]): Promise<void>;
+  /** Says how far this reader has applied the feed. @returns the seconds after which it may say so again. */
+  confirm(position: string): Promise<number>;
+  /** Says that this reader accepts no more tokens. */
+  goodbye(): Promise<void>;
   /** Opens the feed after the given event. The caller closes it with the signal. */
   feed(lastEventId: string | null, signal: AbortSignal): Promise<Response>;
   /** Renews no token from then on. */
@@ -23,8 +27,13 @@ export interface Latchkey {
 const FEED = '/api/auth/revocations';
 const USES = '/api/auth/uses';
 
+/** Seconds. A longer pause would be a mistake. */
+const LONGEST_PAUSE = 600;
+
 interface Parts {
   settings: Pick<Settings, 'issuer' | 'audience' | 'url' | 'client' | 'fetch'>;
+  /** The id of this reader of the feed, and what it says of itself. */
+  reader: { id: string; about: () => object };
   clock: VerifierClock;
   /** Called after each renewal of this client's own token, with null if it worked. */
   onRenew: (failure: VerifierError | null) => void;
@@ -32,7 +41,7 @@ interface Parts {
   onDate?: OnDate | undefined;
 }
 
-export function makeLatchkey({ settings, clock, onRenew, onDate }: Parts): Latchkey {
+export function makeLatchkey({ settings, reader, clock, onRenew, onDate }: Parts): Latchkey {
   const { audience, url } = settings;
   const { endpoints, json, send, asClient, close } = makeConnection({
     settings,
@@ -57,6 +66,16 @@ export function makeLatchkey({ settings, clock, onRenew, onDate }: Parts): Latch
   function checkRight(answered: Headers): void {
     if (answered.get('x-latchkey-limited') === 'true') return;
     throw unavailable('configuration', 'the client has no right `limited`', { option: 'client' });
+  }
+
+  function ofReader(call: { method: string; body?: string }): Promise<Record<string, unknown>> {
+    return asClient('revocations', ({ authorization }) =>
+      json(`${url}${FEED}/readers/${reader.id}`, {
+        ...call,
+        headers: { authorization, ...(call.body !== undefined && { 'content-type': 'application/json' }) },
+        isNewer: true,
+      }),
+    );
   }
 
   return {
@@ -87,8 +106,19 @@ export function makeLatchkey({ settings, clock, onRenew, onDate }: Parts): Latch
           body,
           headers: { authorization, 'content-type': 'application/json' },
           mistakes,
+          isNewer: true,
         }),
       );
+    },
+    async confirm(position) {
+      const { after } = await ofReader({
+        method: 'PUT',
+        body: JSON.stringify({ position, ...reader.about() }),
+      });
+      return typeof after === 'number' && after >= 0 ? Math.min(after, LONGEST_PAUSE) : 1;
+    },
+    async goodbye() {
+      await ofReader({ method: 'DELETE' });
     },
     async feed(lastEventId, signal) {
       const headers = {
@@ -97,6 +127,7 @@ export function makeLatchkey({ settings, clock, onRenew, onDate }: Parts): Latch
         'accept-encoding': 'identity',
         // A new connection: a keep-alive connection would lead back to the replica that has just refused us.
         connection: 'close',
+        'x-latchkey-reader': reader.id,
         ...(lastEventId !== null && { 'last-event-id': lastEventId }),
       };
       const response = await asClient('revocations', (authorization, mistakes) =>

@@ -1,7 +1,9 @@
+import { hostName } from './environment.ts';
 import { warn } from './runtime.ts';
 import { TOKEN_TYPES, USERS_TYPES, type TokenType, type UsersType } from './verified-token.ts';
 import type { UserEvent } from './feed-message.ts';
 import type { VerifierError } from './verifier-error.ts';
+import { VERSION } from './version.ts';
 
 /** What to do if the feed has been unreachable for longer than `maxStaleness`. */
 export type WhenStale = 'accept' | 'introspect' | 'refuse';
@@ -59,6 +61,17 @@ export interface VerifierOptions<Accepted extends TokenType = UsersType> {
         cacheSize?: number | undefined;
       }
     | undefined;
+  /** What Latchkey shows of this process to those who ask which instances have enforced a revocation. */
+  reader?:
+    | {
+        /** The name of this instance (default: `HOSTNAME` of the environment, if it has one). */
+        instance?: string | undefined;
+        /** The software that checks the tokens (default `@latchkey/verifier`). */
+        software?: string | undefined;
+        /** Its version (default: that of this package). */
+        version?: string | undefined;
+      }
+    | undefined;
   /** Replaces the global `fetch`: for a proxy, a private CA or a client certificate. */
   fetch?: typeof globalThis.fetch | undefined;
   /**
@@ -98,6 +111,7 @@ const OPTIONS: Record<keyof VerifierOptions, readonly string[] | null> = {
   clockTolerance: null,
   tokenCache: ['size', 'bytes'],
   longLived: ['cacheSize'],
+  reader: ['instance', 'software', 'version'],
   fetch: null,
   onError: null,
   onUser: null,
@@ -120,6 +134,7 @@ export interface Settings extends Connected {
   clockTolerance: number;
   tokenCache: { size: number; bytes: number };
   cacheSize: number;
+  reader: { instance?: string; software: string; version: string };
   onError: (error: VerifierError) => void;
   onUser: (event: UserEvent) => unknown;
   onRecovered: () => void;
@@ -147,6 +162,7 @@ export function readOptions(options: VerifierOptions<TokenType>): Settings {
     clockTolerance: options.clockTolerance ?? CLOCK_TOLERANCE,
     tokenCache: { size: tokenCache?.size ?? 10_000, bytes: tokenCache?.bytes ?? 32 * 2 ** 20 },
     cacheSize: longLived?.cacheSize ?? 10_000,
+    reader: readReader(options.reader),
     onError: options.onError ?? warn,
     onUser: options.onUser ?? (() => undefined),
     onRecovered:
@@ -155,6 +171,20 @@ export function readOptions(options: VerifierOptions<TokenType>): Settings {
         // A service that logs the outage elsewhere does not look at the console for its end.
         if (!options.onError) warn({ message: 'the revocation feed is back' });
       }),
+  };
+}
+
+function readReader({ instance, software, version }: VerifierOptions['reader'] = {}): Settings['reader'] {
+  // A host may have any name.
+  const named =
+    instance ??
+    hostName()
+      ?.replace(/[^\w.:-]/g, '-')
+      .slice(0, 128);
+  return {
+    ...(named && { instance: named }),
+    software: software ?? '@latchkey/verifier',
+    version: version ?? VERSION,
   };
 }
 
@@ -210,7 +240,7 @@ function connectionChecks(options: TokensOptions): NamedCheck[] {
 }
 
 function verifierChecks(options: VerifierOptions<TokenType>): NamedCheck[] {
-  const { audience, accept, longLived, tokenCache } = Object(options) as Partial<VerifierOptions>;
+  const { audience, accept, longLived, tokenCache, reader } = Object(options) as Partial<VerifierOptions>;
   const { maxStaleness, whenStale, clockTolerance, onError, onUser, onRecovered } = Object(
     options,
   ) as Partial<VerifierOptions>;
@@ -228,6 +258,9 @@ function verifierChecks(options: VerifierOptions<TokenType>): NamedCheck[] {
     ['tokenCache.size', of(tokenCache, 'size'), optional(isCount, 'a whole number from 0')],
     ['tokenCache.bytes', of(tokenCache, 'bytes'), optional(isCount, 'a whole number from 0')],
     ['longLived.cacheSize', of(longLived, 'cacheSize'), optional(isCount, 'a whole number from 0')],
+    ['reader.instance', of(reader, 'instance'), optional(isInstance, INSTANCE)],
+    ['reader.software', of(reader, 'software'), optional(isSoftware, SOFTWARE)],
+    ['reader.version', of(reader, 'version'), optional(isSoftware, SOFTWARE)],
     ['onError', onError, optional(isFunction, 'a function')],
     ['onUser', onUser, optional(isFunction, 'a function')],
     ['onRecovered', onRecovered, optional(isFunction, 'a function')],
@@ -263,6 +296,10 @@ const isFunction: Test = (value) => typeof value === 'function';
 const isCount: Test = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
 const isListOfTypes: Test = (value) =>
   Array.isArray(value) && value.length > 0 && value.every((each) => TOKEN_TYPES.includes(each as TokenType));
+const INSTANCE = 'a text of 1 to 128 of A-Z, a-z, 0-9 and ._:-';
+const isInstance: Test = (value) => typeof value === 'string' && /^[\w.:-]{1,128}$/.test(value);
+const SOFTWARE = 'a text of 1 to 64 visible ASCII characters';
+const isSoftware: Test = (value) => typeof value === 'string' && /^[!-~]{1,64}$/.test(value);
 const isWhenStale: Test = (value) => ['accept', 'introspect', 'refuse'].includes(value as string);
 
 function isNumberFrom(least: number, most = Infinity): Test {

@@ -1,4 +1,4 @@
-import type { VerifierClock } from './clock.ts';
+import { elapsedSince, momentOf, type Moment, type VerifierClock } from './clock.ts';
 import type { FeedMessage, UserMark } from './feed-message.ts';
 import type { UserToken } from './verified-token.ts';
 
@@ -11,6 +11,8 @@ export interface Revocations {
   includes(token: Pick<UserToken, 'sid' | 'userId'>): boolean;
   /** Seconds since we knew all published revocations; Infinity before the first complete snapshot. */
   staleness(): number;
+  /** Whether a heartbeat proves now that nothing is missing. */
+  isComplete(): boolean;
   /**
    * Seconds, by this machine's clock. The revocation of an access token that is older may have been dropped, or be
    * missing from the snapshot, which looks back a minute further than the lifetime of access tokens.
@@ -32,11 +34,6 @@ interface Bucket {
   users: Map<number, number>;
 }
 
-interface Moment {
-  now: number;
-  monotonic: number;
-}
-
 const BUCKETS = 16;
 
 /**
@@ -52,7 +49,7 @@ export function makeRevocations(clock: VerifierClock, clockTolerance: number): R
   let known: Moment | null = null;
   let began: Moment | null = null;
 
-  const moment = (): Moment => ({ now: clock.now(), monotonic: clock.monotonic() });
+  const isComplete = () => known !== null && began === null;
 
   function forget(): void {
     const now = clock.monotonic();
@@ -86,7 +83,7 @@ export function makeRevocations(clock: VerifierClock, clockTolerance: number): R
 
   /** A snapshot is as old as its first part, and incomplete until its last part. */
   function addSnapshot(snapshot: FeedMessage & { type: 'snapshot' }): void {
-    began ??= moment();
+    began ??= momentOf(clock);
     coveredAge = snapshot.remember + clockTolerance;
     kept = coveredAge + clockTolerance;
     for (const token of snapshot.tokens) addToken(token);
@@ -107,17 +104,15 @@ export function makeRevocations(clock: VerifierClock, clockTolerance: number): R
       else if (message.type === 'user_revoked') addUser(message);
       // Only a heartbeat proves that we are up to date: other events may be old ones, sent to catch up. During a
       // snapshot a heartbeat proves nothing.
-      else if (message.type === 'heartbeat' && known && !began) known = moment();
+      else if (message.type === 'heartbeat' && isComplete()) known = momentOf(clock);
     },
     includes({ sid, userId }) {
       return buckets.some(({ tokens, users }) => tokens.has(sid) || (users.get(userId) ?? 0) >= sid);
     },
     staleness() {
-      if (!known) return Infinity;
-      const { now, monotonic } = moment();
-      // The wall clock includes the time for which a machine was suspended; the monotonic clock never goes back.
-      return Math.max(now - known.now, monotonic - known.monotonic) / 1000;
+      return known ? elapsedSince(known, clock) / 1000 : Infinity;
     },
+    isComplete,
     coveredAge: () => coveredAge,
     size: () => buckets.reduce((sum, { tokens, users }) => sum + tokens.size + users.size, 0),
   };

@@ -22,6 +22,7 @@ function asking() {
         return Promise.resolve(new Response('{}', { status: world.status, headers: world.headers }));
       },
     },
+    reader: { id: 'reader-0123456789', about: () => ({}) },
     clock: { now: () => world.now, monotonic: () => 0 },
     onRenew: () => undefined,
     onDate: makeClockCheck(TOLERANCE, (error) => errors.push(error)),

@@ -459,6 +459,58 @@ test('after close it disconnects and still verifies with what it knows', async (
   await t.resolves(verifier.close(), 'twice is once');
 });
 
+test('confirms what it has applied, says what it does when stale, and says goodbye', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const reader = { instance: 'orders-1', software: 'orders', version: '7' };
+  const stale = { maxStaleness: 1.5, whenStale: 'refuse' } as const;
+  const { verifier } = verifierOf(t, fake, { reader, ...stale });
+  const endless = verifierOf(t, fake, { maxStaleness: Infinity });
+  await Promise.all([verifier.ready(), endless.verifier.ready()]);
+  await until(() => fake.confirmed.size === 2);
+  const keys = fake.published.map(({ kid }) => kid);
+  const said = [...fake.confirmed.values()];
+  t.match(
+    said.find(({ instance }) => instance === 'orders-1'),
+    {
+      ...reader,
+      position: /^1\.0$/,
+      audience: 'latchkey',
+      max_staleness: 2,
+      when_stale: 'refuse',
+      keys,
+    },
+  );
+  t.notOk(
+    said.some((each) => each.instance !== 'orders-1' && 'max_staleness' in each),
+    'for ever is no policy',
+  );
+  fake.publish('revoked', { token: 11, user: 7 });
+  await until(() => [...fake.confirmed.values()].every(({ position }) => position === '1.1'));
+  await verifier.close();
+  t.equal(fake.confirmed.size, 1);
+});
+
+test('an older Latchkey, which takes no confirmations, is no failure', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const refused: string[] = [];
+  const { verifier, errors, outcome } = verifierOf(t, fake, {
+    fetch(to, init) {
+      const { method = 'GET' } = init ?? {};
+      if (!['PUT', 'DELETE'].includes(method)) return fetch(to, init);
+      refused.push(method);
+      return Promise.resolve(new Response('', { status: 404 }));
+    },
+  });
+  await verifier.ready();
+  await until(() => refused.length > 0);
+  await until(() => fake.readers() === 1);
+  t.equal(await outcome(await fake.sign()), 'good');
+  await t.resolves(verifier.ready());
+  await verifier.close();
+  t.strictSame(refused, ['PUT', 'DELETE']);
+  t.strictSame(errors, []);
+});
+
 test('after garbage collection it still notices a dead connection and closes it', async (t) => {
   const fake = await fakeLatchkey(t);
   const { verifier, errors } = verifierOf(t, fake);

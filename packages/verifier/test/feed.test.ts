@@ -25,11 +25,13 @@ function following(t: Test, times: Partial<typeof TIMES> = {}) {
   const connections: Connection[] = [];
   const messages: FeedMessage[] = [];
   const errors: (Error | null)[] = [];
+  const beats: string[] = [];
   let connected = 0;
   const feed = followFeed({
     times: { ...TIMES, ...times },
     onConnect: () => connected++,
     onMessage: (message) => messages.push(message),
+    onHeartbeat: (id) => beats.push(`${id} after ${messages.length}`),
     onError: (error) => errors.push(error),
     open(from, signal) {
       const { promise, resolve, reject } = deferred<Response>();
@@ -59,7 +61,7 @@ function following(t: Test, times: Partial<typeof TIMES> = {}) {
     await until(() => connections.length > i);
     return existing(connections[i]);
   };
-  return { feed, connections, connection, messages, errors, connected: () => connected };
+  return { feed, connections, connection, messages, errors, beats, connected: () => connected };
 }
 
 const beat = (id: string) => `id: ${id}\nevent: heartbeat\ndata: {}\n\n`;
@@ -69,7 +71,7 @@ const part = (tokens: number[], isLast: boolean, id = '') =>
   `${id}event: snapshot\ndata: ${JSON.stringify({ ...lists, tokens, last: isLast, remember: 905 })}\n\n`;
 
 test('delivers events, and reconnects from the last one', async (t) => {
-  const { connection, messages, errors, connected } = following(t);
+  const { connection, messages, errors, beats, connected } = following(t);
   const first = await connection(0);
   t.equal(first.from, null);
   first.answer();
@@ -86,6 +88,7 @@ test('delivers events, and reconnects from the last one', async (t) => {
     ['snapshot', 'snapshot', 'revoked', 'heartbeat'],
   );
   t.equal(errors.at(-1), null, 'a heartbeat clears the error');
+  t.strictSame(beats, ['a-2 after 4'], 'its id is told once it is applied');
   first.end();
   const second = await connection(1);
   t.equal(second.from, 'a-3', 'also after an event that it does not know');
@@ -125,6 +128,21 @@ test('drops a silent connection, and one that is never answered', async (t) => {
   t.equal(second.from, 'a-1');
   await connection(2);
   t.ok(second.signal.aborted);
+});
+
+test('what waited while the process was paused does not count as news', async (t) => {
+  const { connection, messages, errors } = following(t);
+  const first = await connection(0);
+  first.answer();
+  first.write(beat('a-1'));
+  await until(() => messages.length === 1);
+  first.write(beat('a-1') + revoked('a-2', 3));
+  // Nothing else runs meanwhile, no timer either.
+  const since = performance.now();
+  while (performance.now() - since < 2 * TIMES.silence);
+  t.equal((await connection(1)).from, 'a-1');
+  t.match(errors.at(-1), /silent/);
+  t.equal(messages.length, 1);
 });
 
 test('keeps a connection that sends data', async (t) => {

@@ -8,11 +8,14 @@ import { activeAnswer, fakeLatchkey, type FakeLatchkey } from './fake-latchkey.t
 
 const METADATA = '/.well-known/oauth-authorization-server';
 
+const READER = 'reader-0123456789';
+
 type Settings = Parameters<typeof makeLatchkey>[0]['settings'];
 
 const at = ({ url, client }: FakeLatchkey, overrides: Partial<Settings> = {}) =>
   makeLatchkey({
     settings: { issuer: url, audience: 'latchkey', url, client, fetch, ...overrides },
+    reader: { id: READER, about: () => ({ instance: 'orders-1' }) },
     clock: SYSTEM_CLOCK,
     onRenew: () => undefined,
   });
@@ -94,6 +97,37 @@ test('authenticates at introspection and the feed as RFC 6749 says', async (t) =
   const wrong = { reason: 'configuration', option: 'client', message: /401: client.id or client.secret/ };
   await t.rejects(stranger.introspect('token'), { ...wrong, answered: 401 });
   await t.rejects(stranger.feed(null, new AbortController().signal), wrong);
+});
+
+test('confirms, and says goodbye, as the reader that the feed knows', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const sent: (string | null)[] = [];
+  const latchkey = at(fake, {
+    fetch(to, init) {
+      sent.push(new Headers(init?.headers).get('x-latchkey-reader'));
+      return fetch(to, init);
+    },
+  });
+  const hangUp = new AbortController();
+  await latchkey.feed(null, hangUp.signal);
+  hangUp.abort();
+  t.strictSame(sent, [READER]);
+  t.equal(await latchkey.confirm('1.0'), 1);
+  t.strictSame([...fake.confirmed], [[READER, { position: '1.0', instance: 'orders-1' }]]);
+  await latchkey.goodbye();
+  t.equal(fake.confirmed.size, 0);
+  await t.rejects(latchkey.confirm('here'), { code: 'unavailable', answered: 400 });
+});
+
+test('an older Latchkey takes no confirmations, which says nothing of its endpoints', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const latchkey = at(fake);
+  await latchkey.keys();
+  fake.refusals.set(`/api/auth/revocations/readers/${READER}`, 404);
+  await t.rejects(latchkey.confirm('1.0'), { code: 'unavailable', answered: 404 });
+  await t.rejects(latchkey.goodbye(), { code: 'unavailable', answered: 404 });
+  await latchkey.keys();
+  t.equal(fake.requests.filter((line) => line === `GET ${METADATA}`).length, 1);
 });
 
 test('exchanges an assertion for a token, and authenticates with that', async (t) => {

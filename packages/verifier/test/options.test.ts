@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'tap';
 import { readOptions, readTokensOptions, type TokensOptions, type VerifierOptions } from '../src/options.ts';
 import { unavailable } from '../src/verifier-error.ts';
+import { ROOT } from '../../../test/support/documents.ts';
 import { until } from '../../../test/support/until.ts';
 
 const GIVEN: VerifierOptions = {
@@ -74,6 +77,7 @@ test('reports all mistakes at once, without secrets', (t) => {
     tokenCache: { size: 1.5, bytes: Infinity },
     accept: ['refresh'],
     longLived: { cacheSize: -1 },
+    reader: { instance: 'orders 1', software: '', version: 7 },
     fetch: 'undici',
     onError: 'log',
     onUser: 'log',
@@ -98,6 +102,9 @@ test('reports all mistakes at once, without secrets', (t) => {
     'tokenCache.bytes',
     'accept must be a list',
     'longLived.cacheSize',
+    'reader.instance',
+    'reader.software',
+    'reader.version',
     'fetch',
     'onError',
     'onUser',
@@ -105,6 +112,25 @@ test('reports all mistakes at once, without secrets', (t) => {
   ])
     t.match(message, name);
   t.notMatch(message, '7777777');
+  t.end();
+});
+
+test('a reader is named by its host, and by this package', (t) => {
+  const { HOSTNAME } = process.env;
+  t.teardown(() => {
+    if (HOSTNAME === undefined) delete process.env.HOSTNAME;
+    else process.env.HOSTNAME = HOSTNAME;
+  });
+  const { version } = JSON.parse(
+    readFileSync(join(ROOT, 'packages/verifier/package.json'), 'utf8'),
+  ) as Record<string, string>;
+  const ours = { software: '@latchkey/verifier', version };
+  process.env.HOSTNAME = 'büro.local';
+  t.strictSame(readOptions(GIVEN).reader, { instance: 'b-ro.local', ...ours });
+  delete process.env.HOSTNAME;
+  t.strictSame(readOptions(GIVEN).reader, ours);
+  const reader = { instance: 'orders-1', software: 'orders', version: '7' };
+  t.strictSame(readOptions({ ...GIVEN, reader }).reader, reader);
   t.end();
 });
 
@@ -154,6 +180,7 @@ test('an unknown option is a mistake, and createTokens takes those of createVeri
     clockTolerance: 1,
     tokenCache: { size: 1, bytes: 1 },
     longLived: { cacheSize: 1 },
+    reader: { instance: 'orders-1', software: 'orders', version: '7' },
     fetch,
     onError: () => undefined,
     onUser: () => undefined,

@@ -3,10 +3,13 @@ import type { Test } from 'tap';
 import { anAccount, headerOf, type Pair } from '../../support/client.ts';
 import { testScale } from '../../support/environment.ts';
 import type { Call } from '../../../packages/load/src/exchange.ts';
-import { aRegisteredService, type TestService } from '../../support/registered-service.ts';
+import { aRegisteredService, basic, type TestService } from '../../support/registered-service.ts';
 import { recordRoles } from '../../support/roles.ts';
 import { eventually } from '../../support/until.ts';
+import { createVerifier } from '../../../packages/verifier/src/create-verifier.ts';
+import { enforcementOracle } from './enforcement-oracle.ts';
 import type { Replica } from './replica.ts';
+import { startServiceAddress } from './service-address.ts';
 import { lineOf, reset } from './tally.ts';
 import type { World } from './world.ts';
 
@@ -41,6 +44,7 @@ export async function revocationRounds(t: Test, world: World, disaster: Disaster
   const service = await aRegisteredService(world.databaseUrl, `service ${disaster.name}`.slice(0, 64), [
     'users.write',
   ]);
+  const oracle = await startOracle(t, world, disaster.name);
   let revoked = 0;
   for (let round = 0; round < rounds; round++) {
     const by = replicas[round % 2 === 0 ? 0 : 1];
@@ -54,6 +58,7 @@ export async function revocationRounds(t: Test, world: World, disaster: Disaster
         ...together.map((longLived) => endById(world, by, longLived)),
       ])
     ).flat();
+    oracle.note(tokens.filter((token) => headerOf(token).typ !== 'rt+jwt'));
     await Promise.all(admins.map((admin) => setRoles(world, by, admin, [])));
     const users = admins.map(({ access_token: token }) => token);
     const over = disaster.strike(by);
@@ -84,11 +89,38 @@ export async function revocationRounds(t: Test, world: World, disaster: Disaster
       `round ${round}: the users whose roles were removed are known everywhere`,
     );
   }
+  await eventually(60, async () => ((await oracle.look('all=true&wait=10'))?.done ? null : 'not done'));
+  await oracle.conclude(['verifier']);
   t.comment(`${lineOf(disaster.name, tally)}; ${revoked} tokens revoked just before, in ${rounds} rounds`);
   t.equal(tally.revokedAccepted, 0, 'no revoked token was accepted');
   t.ok(tally.rolesTried > 0, 'users without roles were tried');
   t.equal(tally.rolesReturned, 0, 'no removed role returned');
   t.equal(tally.signOuts, 0, 'no user was signed out');
+}
+
+/** A service whose verifier follows the feed all the time. */
+async function startOracle(t: Test, { databaseUrl, replicas }: World, name: string) {
+  const register = (role: string, right: 'readers' | 'revocations') =>
+    aRegisteredService(databaseUrl, `${role} ${name}`.slice(0, 64), [right, 'introspect']);
+  const operator = await register('operator', 'readers');
+  const { serviceId: id, secret } = await register('orders', 'revocations');
+  const url = await startServiceAddress(t, replicas);
+  const metadata = await fetch(`${url}/.well-known/oauth-authorization-server`);
+  const { issuer } = (await metadata.json()) as { issuer: string };
+  const oracle = enforcementOracle(t, () => replicas.map((each) => each.url), basic(operator).authorization);
+  const verifier = createVerifier({
+    issuer,
+    url,
+    audience: 'latchkey',
+    client: { id, secret },
+    reader: { instance: 'verifier' },
+    whenStale: 'accept',
+    onError: () => undefined,
+  });
+  oracle.add('verifier', verifier);
+  t.teardown(() => verifier.close());
+  await verifier.ready();
+  return oracle;
 }
 
 interface LongLived {

@@ -1,5 +1,6 @@
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from 'jose';
 import { isId } from '../verified-token.ts';
+import { isConfirmation } from './confirmation.ts';
 import { openFeedBody, type FeedBody } from './feed-body.ts';
 
 /**
@@ -34,6 +35,8 @@ export interface FakeLatchkey {
   /** Ends those connections to the feed that were opened with this header. */
   endFeedsOf(authorization: string): void;
   readers(): number;
+  /** What each reader has last confirmed, by its id, until its goodbye. */
+  confirmed: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
   close(): void;
 }
 
@@ -68,6 +71,9 @@ export const PATHS = {
   feed: '/api/auth/revocations',
   uses: '/api/auth/uses',
 } as const;
+
+/** One reader, by its id. */
+const READER = /^\/api\/auth\/revocations\/readers\/([^/]+)$/;
 
 /** Seconds for which a reader remembers a revocation: the lifetime of access tokens, and the tolerance. */
 const REMEMBER = 905;
@@ -113,6 +119,7 @@ export function makeFakeLatchkey({ issuer, ...hooks }: Hooks): FakeLatchkey {
   const folder = new URL(base).pathname.replace(/\/+$/, '');
   /** The open feeds, each with the `Authorization` that opened it. */
   const readers = new Map<FeedBody, string>();
+  const confirmed = new Map<string, Record<string, unknown>>();
   const log: { event: string; data: object }[] = [];
   const snapshot = { tokens: [] as number[], users: [] as object[], statuses: [] as object[] };
   let epoch = 1;
@@ -191,6 +198,18 @@ export function makeFakeLatchkey({ issuer, ...hooks }: Hooks): FakeLatchkey {
     return Response.json({ msg: 'received' });
   }
 
+  async function ofReader(request: Request, id: string): Promise<Response> {
+    if (!/^[\w-]{16,64}$/.test(id)) return problem('validation_failed');
+    if (request.method === 'DELETE') {
+      confirmed.delete(id);
+      return Response.json({ msg: 'forgotten' });
+    }
+    const body: unknown = await request.json().catch(() => null);
+    if (!isConfirmation(body)) return problem('validation_failed');
+    confirmed.set(id, body);
+    return Response.json({ msg: 'noted', after: 1 });
+  }
+
   const fake: FakeLatchkey = {
     async answer(request) {
       const { pathname } = new URL(request.url);
@@ -210,6 +229,9 @@ export function makeFakeLatchkey({ issuer, ...hooks }: Hooks): FakeLatchkey {
       if (line === `GET ${PATHS.feed}`) return follow(request);
       if (line === `POST ${PATHS.introspect}`) return introspect(request, client);
       if (line === `POST ${PATHS.uses}`) return noteUses(request);
+      const [, reader] = READER.exec(path) ?? [];
+      if (reader !== undefined && ['PUT', 'DELETE'].includes(request.method))
+        return ofReader(request, reader);
       return problem('not_found');
     },
     published: [],
@@ -259,6 +281,7 @@ export function makeFakeLatchkey({ issuer, ...hooks }: Hooks): FakeLatchkey {
       for (const [reader, opened] of readers) if (opened === authorization) reader.end();
     },
     readers: () => readers.size,
+    confirmed,
     close() {
       clearInterval(beating);
       fake.cutFeed();

@@ -1,0 +1,89 @@
+import { RefusedError } from './connection.ts';
+import type { VerifierClock } from './clock.ts';
+import { setBackgroundTimeout, type Timer } from './runtime.ts';
+
+/** Tells Latchkey how far this process has applied the feed, so that one can ask who refuses an ended token. */
+export interface Confirm {
+  /** Latchkey has seen this process. */
+  connected(): void;
+  /** A heartbeat with this id has shown that everything before it is applied. */
+  applied(position: string): void;
+  /** Says that this process accepts no more tokens. Never rejects, and waits for at most a second. */
+  close(): Promise<void>;
+}
+
+interface Parts {
+  /** @returns the seconds before which Latchkey wants no other confirmation. */
+  confirm: (position: string) => Promise<number>;
+  goodbye: () => Promise<void>;
+  clock: Pick<VerifierClock, 'monotonic'>;
+  /** Milliseconds. */
+  times?: Partial<typeof TIMES> | undefined;
+}
+
+const TIMES = {
+  /** At most this long after the heartbeat, so that not all readers confirm it at once. */
+  jitter: 500,
+  /** A position is confirmed again after this time, which shows that the process still runs. */
+  repeat: 30_000,
+  /** Before the next attempt at an older Latchkey, which takes no confirmations. */
+  pause: 60_000,
+  /** For the goodbye. */
+  patience: 1000,
+};
+
+/**
+ * Failures are reported to nobody: the feed goes on without confirmations, and Latchkey shows a reader that it does not
+ * hear of. Each failure waits for the next heartbeat.
+ */
+export function makeConfirm({ confirm, goodbye, clock, times }: Parts): Confirm {
+  const { jitter, repeat, pause, patience } = { ...TIMES, ...times };
+  let isSeen = false;
+  let isClosed = false;
+  let latest = '';
+  let confirmed = '';
+  let repeatAt = 0;
+  let notBefore = -Infinity;
+  let timer: Timer | null = null;
+  let sending = Promise.resolve();
+
+  async function send(): Promise<void> {
+    const position = latest;
+    const sent = clock.monotonic();
+    try {
+      const after = await confirm(position);
+      confirmed = position;
+      repeatAt = sent + repeat;
+      notBefore = sent + after * 1000;
+    } catch (error) {
+      if (error instanceof RefusedError && [404, 405].includes(error.answered)) notBefore = sent + pause;
+    }
+    timer = null;
+  }
+
+  return {
+    connected() {
+      isSeen = true;
+    },
+    applied(position) {
+      latest = position;
+      const now = clock.monotonic();
+      if (timer !== null || isClosed || (position === confirmed && now < repeatAt)) return;
+      const wait = Math.max(Math.random() * jitter, notBefore - now);
+      timer = setBackgroundTimeout(() => {
+        sending = send();
+      }, wait);
+    },
+    async close() {
+      if (isClosed) return;
+      isClosed = true;
+      if (timer !== null) clearTimeout(timer);
+      if (!isSeen) return;
+      // After the last confirmation, which would otherwise list this process again.
+      const said = sending.then(goodbye).catch(() => undefined);
+      let late: Timer | undefined;
+      await Promise.race([said, new Promise((resolve) => (late = setTimeout(resolve, patience)))]);
+      clearTimeout(late);
+    },
+  };
+}
