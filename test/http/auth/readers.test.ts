@@ -142,7 +142,7 @@ onAStore('who is connected is noted, also without an id, and counts in the metri
   ]);
   const scraped = await target.composition.ops.metrics();
   t.notMatch(scraped, READER);
-  t.equal(valueOf(scraped, 'latchkey_revocation_enforced_seconds_count'), 0);
+  t.equal(valueOf(scraped, 'latchkey_revocation_enforced_seconds'), 0);
 });
 
 onAStore('what is wrong with a request is 400, and changes nothing', async (t, env) => {
