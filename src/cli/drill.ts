@@ -55,7 +55,7 @@ export const run: Command = async ({ env, words, values, note, stopped }) => {
     await deleteLeft(postgres);
     const account = await addAccount(postgres, cost);
     note({ userId: account.id, urls: plan.targets.length });
-    let isDeleted = false;
+    let isDeleted: boolean;
     let findings: Findings;
     try {
       findings = await drill(plan, account, ask, stop);

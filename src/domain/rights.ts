@@ -58,7 +58,12 @@ export type Deed =
   | 'use_tokens';
 
 /** `account.`: of any account. `holder.`: only of the account whose access token the service has been given. */
-export type Effect = `${'account' | 'holder'}.${Deed}` | 'account.create' | 'feed.read' | 'readers.read' | 'service.call';
+export type Effect =
+  | `${'account' | 'holder'}.${Deed}`
+  | 'account.create'
+  | 'feed.read'
+  | 'readers.read'
+  | 'service.call';
 
 const TAKE_OVER = [
   'account.read',

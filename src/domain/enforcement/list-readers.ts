@@ -32,7 +32,10 @@ export function makeListReaders({ store, feed }: ListReadersPorts) {
     const { serviceId, reader } = page.at(-1) ?? {};
     return {
       readers: page.map((each) => ({ reader: each, behind: behindOf(each.position, end) })),
-      next: found.length > limit && serviceId !== undefined && reader !== undefined ? { serviceId, reader } : null,
+      next:
+        found.length > limit && serviceId !== undefined && reader !== undefined
+          ? { serviceId, reader }
+          : null,
       withoutReader,
     };
   };

@@ -66,10 +66,7 @@ export interface EndedTarget {
 }
 
 /** What an answer needs of a reader. */
-export type JudgedReader = Omit<
-  ReaderRecord,
-  'software' | 'version' | 'audience' | 'keys' | 'confirmedAt'
->;
+export type JudgedReader = Omit<ReaderRecord, 'software' | 'version' | 'audience' | 'keys' | 'confirmedAt'>;
 
 /** What all who wait for an answer share. */
 export interface ReadersLook {
