@@ -177,20 +177,20 @@ export function revocationFeedContract(
     const { feed, other, pass } = under;
     t.equal(await other.askedRenewal(), null);
     await other.renewed(60_000, 0);
-    let end: FeedPosition | null = null;
+    const ends: (FeedPosition | null)[] = [];
     const controller = new AbortController();
-    const waiting = feed.fence(controller.signal).then((found) => (end = found));
+    const waiting = feed.fence(controller.signal).then((found) => ends.push(found));
     await until(async () => (await other.askedRenewal()) !== null);
-    t.equal(end, null, 'the renewal before does not count');
+    t.strictSame(ends, [], 'the renewal before does not count');
     await other.publish([key(11)]);
-    while (!end) {
+    while (ends.length === 0) {
       await pass(1);
       await other.renewed(60_000, 0);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     await waiting;
-    t.strictSame(end, await other.end());
-    t.match(end, { seq: 1 });
+    t.strictSame(ends, [await other.end()]);
+    t.match(ends, [{ seq: 1 }]);
     const aborted = feed.fence(controller.signal);
     controller.abort();
     t.equal(await aborted, null);

@@ -88,7 +88,7 @@ export function makeEnforcement(ports: EnforcementPorts) {
     const fence = makeFenceOf(feed, signal);
     // Somebody who does not want to wait gets a look too.
     let seen = await look();
-    let failure: unknown = null;
+    let failure: Error | null = null;
     for (;;) {
       publication.note(seen.published);
       const published = publishedOf(ended, publication, ports.accessTokenTtl);
@@ -108,7 +108,7 @@ export function makeEnforcement(ports: EnforcementPorts) {
           failure = null;
         },
         (error: unknown) => {
-          failure = error;
+          failure = asError(error);
         },
       );
       await Promise.race([over, next, fence.changed()]);
@@ -188,7 +188,7 @@ function publishedOf(
 /** Gets a fence that begins after its first use, and another one if the feed has begun a new epoch since. */
 function makeFenceOf(feed: Pick<RevocationFeed, 'fence'>, signal: AbortSignal) {
   let position: FeedPosition | null = null;
-  let failure: unknown = null;
+  let failure: Error | null = null;
   let getting: Promise<void> | null = null;
   /** The end that was known when one was asked for last: with each look, at most once. */
   let askedWith: FeedPosition | null | undefined;
@@ -201,7 +201,7 @@ function makeFenceOf(feed: Pick<RevocationFeed, 'fence'>, signal: AbortSignal) {
         getting = null;
       },
       (error: unknown) => {
-        failure = error;
+        failure = asError(error);
         getting = null;
       },
     );
@@ -219,7 +219,7 @@ function makeFenceOf(feed: Pick<RevocationFeed, 'fence'>, signal: AbortSignal) {
       return { epoch: end.epoch, from: position.seq, to: end.seq };
     },
     /** Why there is none, once the signal has aborted. */
-    async failure(): Promise<unknown> {
+    async failure(): Promise<Error | null> {
       await getting;
       return failure;
     },
@@ -239,7 +239,7 @@ function answerOf(
   );
   return {
     endedAt,
-    published: published && published.at,
+    published: published?.at ?? null,
     done: published !== null && waiting.length === 0,
     counts,
     waiting: waiting.slice(0, MOST_WAITING),
@@ -269,4 +269,8 @@ function aborted(signal: AbortSignal): Promise<void> {
 function orNull(error: unknown): null {
   ignoreOutage(error);
   return null;
+}
+
+function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
 }

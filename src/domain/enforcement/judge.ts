@@ -54,7 +54,7 @@ export function judge(
   if (published && span && includes(span, reader.position))
     return { state: 'enforced', until: null, by: null };
   const policy = published && policyEnd(reader, published.at);
-  const expiry = published && published.expiresAt;
+  const expiry = published?.expiresAt ?? null;
   const byPolicy = policy !== null && (expiry === null || policy <= expiry);
   const until = byPolicy ? policy : expiry;
   const by = until === null ? null : byPolicy ? 'policy' : 'expired';
@@ -64,7 +64,7 @@ export function judge(
 }
 
 function includes({ epoch, from, to }: FeedSpan, position: FeedPosition | null): boolean {
-  return position !== null && position.epoch === epoch && position.seq >= from && position.seq <= to;
+  return position?.epoch === epoch && position.seq >= from && position.seq <= to;
 }
 
 /**
