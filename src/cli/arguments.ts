@@ -147,6 +147,8 @@ const COMMON = { json: flag, version: flag, help: { ...flag, short: 'h' } } as c
 
 /** Each command with its own options. */
 const COMMANDS = {
+  // Before migrate, whose default of --wait documents show; and not a literal, because that has another.
+  'readers enforced': { token: text, id: text, all: flag, wait: { ...text, default: '30' as string } },
   migrate: { wait: { ...text, default: '120' }, 'resolve-rolled-back': text, 'resolve-applied': text },
   doctor: {},
   explain: {},
@@ -155,8 +157,6 @@ const COMMANDS = {
   'keys retire': { force: flag },
   'keys doctor': {},
   'readers list': { service: text, key: text, below: text },
-  // Not a literal, because migrate has another.
-  'readers enforced': { token: text, id: text, all: flag, wait: { ...text, default: '30' as string } },
   'readers forget': {},
   drill: { url: { ...text, multiple: true }, latchkey: text, timeout: { ...text, default: '60' } },
   'factors rekey': {},

@@ -123,6 +123,16 @@ test('every command that changes something leaves one event, also if it is refus
     const event = await run(`client ${action} billing${action === 'roles' ? ' reader' : ''}`);
     t.match(event, { event: `client.${action}`, subject: { client_id: /^lkc_/ } });
   }
+  t.match(await run('readers forget billing'), {
+    subject: { client_name: 'billing' },
+    details: { forgotten: 0 },
+  });
+  const drilled = {
+    event: 'drill',
+    outcome: 'refused',
+    details: { reason: /^Redis holds no mark of this database/ },
+  };
+  t.match(await run('drill'), drilled);
   const pair = '--issuer https://issuer.example --subject ada@example.com';
   for (const [action, keys] of [
     ['trust', false],
