@@ -63,6 +63,7 @@ const KEPT: Record<string, string> = {
   factors: 'a second factor, and recovery codes',
   passkeys: 'a second factor, and recovery codes',
   recovery_codes: 'a second factor, and recovery codes',
+  feed_readers: 'a reader of the feed, with its instance',
   service_clients: 'registered services, and their issuers',
   client_trusts: 'registered services, and their issuers',
   issuer_keys: 'registered services, and their issuers',
