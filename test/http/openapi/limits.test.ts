@@ -144,7 +144,9 @@ function idsIn({ paths, components }: Document): [where: string, schema: JsonSch
       operation.parameters
         .map((each) => resolve(document, each))
         .filter(({ name }) => isId(name))
-        .map(({ name, schema }): [string, JsonSchema] => [`${where} ${name}`, schema]),
+        .map(({ name, schema }): [string, JsonSchema] => [`${where} ${name}`, schema])
+        // A page of readers begins after a service and its reader.
+        .filter(([name]) => name !== 'get /api/auth/revocations/readers after'),
     ),
     ...operations.flatMap(({ where, operation }) =>
       Object.entries(operation.responses).flatMap(([, response]) =>
