@@ -54,10 +54,7 @@ export function makeEnforcementParts({
       boundedQueue: parts.boundedQueue,
       perService: readersPerService(config),
       patience: config.DATABASE_TIMEOUT,
-      readers: () => {
-        const tally = connected.tally();
-        return tally ? tally.current + tally.behind : 0;
-      },
+      readers: connected.readers,
     }),
     listReaders: makeListReaders({ store, feed }),
     enforcement: makeEnforcement({

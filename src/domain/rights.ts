@@ -62,6 +62,7 @@ export type Effect =
   | `${'account' | 'holder'}.${Deed}`
   | 'account.create'
   | 'feed.read'
+  /** Also learns when tokens of anybody ended last, for which it asks by their ids. */
   | 'readers.read'
   | 'service.call';
 

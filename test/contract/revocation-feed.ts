@@ -151,7 +151,7 @@ export function revocationFeedContract(
     await feed.publish([key(11)]);
     for (let i = 0; i < 4; i++) {
       await pass(45);
-      await (i % 2 ? feed : other).renewed(60_000, 0);
+      await (i % 2 ? feed : other).renewed(60_000, 0, null);
     }
     t.equal((await feed.read(0, 1)).epoch, epoch);
     t.strictSame(await published(feed), ['7/11']);
@@ -162,45 +162,71 @@ export function revocationFeedContract(
     const { epoch } = await feed.read(0, 1);
     await feed.publish([key(11)]);
     await pass(61);
-    await other.renewed(60_000, 0);
+    await other.renewed(60_000, 0, null);
     const anew = await feed.read(0, 10);
     t.not(anew.epoch, epoch);
     t.match(anew, { last: 0, events: [] });
     await feed.publish([key(11)]);
     t.strictSame(await published(other), ['7/11'], 'events of the old epoch are published again');
     await pass(70);
-    await other.renewed(140_000, 0);
+    await other.renewed(140_000, 0, null);
     t.equal((await feed.read(0, 1)).epoch, anew.epoch, 'it looks back far enough');
   });
 
-  contract('a fence asks for a full renewal, and waits for one that begins later', async (t, under) => {
-    const { feed, other, pass } = under;
+  contract('a fence ends with a renewal that knew of it before it began', async (t, { feed, other }) => {
     t.equal(await other.askedRenewal(), null);
-    await other.renewed(60_000, 0);
     const ends: (FeedPosition | null)[] = [];
     const controller = new AbortController();
-    const waiting = feed.fence(controller.signal).then((found) => ends.push(found));
-    await until(async () => (await other.askedRenewal()) !== null);
-    t.strictSame(ends, [], 'the renewal before does not count');
+    const asks = async () => {
+      void feed.fence(controller.signal).then((found) => ends.push(found));
+      await until(async () => (await other.askedRenewal()) !== null);
+    };
+    const ended = () => until(() => ends.length > 0);
+    await asks();
+    const mark = await other.askedRenewal();
+    const { epoch } = await feed.read(0, 1);
+    t.strictSame(mark, { epoch, asked: 1 });
+    await other.renewed(60_000, 0, null);
+    await other.renewed(60_000, 0, { epoch: 'another', asked: 7 });
+    t.strictSame(await other.askedRenewal(), mark, 'of another epoch, or without a number, it serves nobody');
     await other.publish([key(11)]);
-    while (ends.length === 0) {
-      await pass(1);
-      await other.renewed(60_000, 0);
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-    await waiting;
-    t.strictSame(ends, [await other.end()]);
-    t.match(ends, [{ seq: 1 }]);
-    const aborted = feed.fence(controller.signal);
+    await other.renewed(60_000, 0, mark);
+    t.equal(await other.askedRenewal(), null);
+    await ended();
+    t.strictSame(ends.splice(0), [await other.end()]);
+    await asks();
+    await other.renewed(60_000, 0, mark);
+    t.strictSame(await other.askedRenewal(), { epoch, asked: 2 }, 'one that comes late serves nobody else');
     controller.abort();
-    t.equal(await aborted, null);
+    await ended();
+    t.strictSame(ends, [null]);
+  });
+
+  contract('another epoch knows of no number', async (t, { feed, other, pass }) => {
+    const controller = new AbortController();
+    void feed.fence(controller.signal);
+    await until(async () => (await other.askedRenewal()) !== null);
+    const mark = await other.askedRenewal();
+    controller.abort();
+    await pass(61);
+    await other.renewed(60_000, 0, mark);
+    t.equal(await other.askedRenewal(), null);
+    const ends: (FeedPosition | null)[] = [];
+    void feed.fence(new AbortController().signal).then((found) => ends.push(found));
+    await until(async () => (await other.askedRenewal()) !== null);
+    const next = await other.askedRenewal();
+    t.match(next, { asked: 1 });
+    t.not(next?.epoch, mark?.epoch);
+    await other.renewed(60_000, 0, next);
+    await until(() => ends.length > 0);
+    t.strictSame(ends, [await other.end()]);
   });
 
   contract('a renewal counts from the time at which it queried the record', async (t, { feed, pass }) => {
     const { epoch } = await feed.read(0, 1);
-    await feed.renewed(60_000, 30_000);
+    await feed.renewed(60_000, 30_000, null);
     await pass(40);
-    await feed.renewed(60_000, 0);
+    await feed.renewed(60_000, 0, null);
     t.not((await feed.read(0, 1)).epoch, epoch, '70 seconds passed between the two');
   });
 }

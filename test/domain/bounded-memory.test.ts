@@ -8,6 +8,7 @@ import { ROOT } from '../support/documents.ts';
 
 /** What else in the domain lives as long as the replica, by file and name, with what bounds it. */
 const OTHERS: Record<string, string> = {
+  'enforcement/confirm.ts waiting': 'the services of a bounded queue',
   'enforcement/connected.ts ends': 'one each note, for SEEN',
   'enforcement/enforcement.ts followed': 'MOST_OPEN',
   'enforcement/progress.ts unconfirmed': 'MOST',

@@ -95,6 +95,23 @@ test('a note that comes after a goodbye brings nobody back', async (t) => {
   t.strictSame(await names(), []);
 });
 
+test('readers that are forgotten while they confirm are locked in the same order', async (t) => {
+  const { store, url, confirmation, names, serviceId } = await aWorld(t);
+  // In the table, they stand the other way round.
+  for (const reader of ['b', 'a']) await store.confirm([confirmation(reader, 1)], 0);
+  const [confirming, watch] = [await aClient(t, url), await aClient(t, url)];
+  const lock = 'SELECT FROM feed_readers WHERE (client_id, reader) = ($1, $2) FOR UPDATE';
+  await confirming.query('BEGIN');
+  await confirming.query(lock, [serviceId, 'a']);
+  const forgetting = begun(() => store.forget(serviceId, null));
+  await forgetting.begin(watch);
+  t.notOk(forgetting.isDone(), 'it waits for the first');
+  await confirming.query(lock, [serviceId, 'b']);
+  await confirming.query('COMMIT');
+  t.equal(await forgetting.result(), 2);
+  t.strictSame(await names(), []);
+});
+
 test('a service that is deleted while its readers confirm leaves nobody behind', async (t) => {
   const { store, url, confirmation, names, serviceId } = await aWorld(t);
   await aRegisteredService(url, 'other', ['revocations']);

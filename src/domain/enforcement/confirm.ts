@@ -42,16 +42,23 @@ export function makeConfirm(ports: ConfirmPorts) {
     queue: 'confirmations',
     most: MAX_CONFIRMATIONS,
     patience: ports.patience,
-    onDrop: ({ reject }) => {
+    onDrop: ({ confirmation, reject }) => {
+      leave(confirmation.serviceId);
       reject(new AuthError('unavailable'));
     },
   });
+  /** How many of the line are of each service. */
+  const waiting = new Map<string, number>();
   let writing: Promise<void> | null = null;
   let isRunning = false;
   let writtenAt = -Infinity;
 
-  function waitingOf(serviceId: string): number {
-    return line.entries().filter(([, { confirmation }]) => confirmation.serviceId === serviceId).length;
+  const waitingOf = (serviceId: string): number => waiting.get(serviceId) ?? 0;
+
+  function leave(serviceId: string): void {
+    const left = waitingOf(serviceId) - 1;
+    if (left > 0) waiting.set(serviceId, left);
+    else waiting.delete(serviceId);
   }
 
   function hold(confirmation: Confirmation): Promise<void> {
@@ -64,6 +71,7 @@ export function makeConfirm(ports: ConfirmPorts) {
     if (waitingOf(confirmation.serviceId) >= perService) throw new AuthError('unavailable');
     const held = heldOf(confirmation);
     if (!line.set(key, held)) throw new AuthError('unavailable');
+    waiting.set(confirmation.serviceId, waitingOf(confirmation.serviceId) + 1);
     void writeAll();
     return held.written;
   }
@@ -75,6 +83,7 @@ export function makeConfirm(ports: ConfirmPorts) {
       const wait = writtenAt + INTERVAL - clock.monotonic();
       if (wait > 0) await pause(wait);
       writtenAt = clock.monotonic();
+      waiting.clear();
       writing = write(line.takeAll());
       await writing;
     }
@@ -106,8 +115,12 @@ export function makeConfirm(ports: ConfirmPorts) {
     /** The process accepts no more tokens. What it confirmed before does not come back. @throws AuthError `unavailable` */
     sayGoodbye: async (key: ReaderKey): Promise<void> => {
       const name = nameOf(key);
-      line.get(name)?.resolve();
-      line.delete(name);
+      const held = line.get(name);
+      if (held) {
+        line.delete(name);
+        leave(key.serviceId);
+        held.resolve();
+      }
       await writing;
       await store.remove(key);
     },

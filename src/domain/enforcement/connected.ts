@@ -24,6 +24,8 @@ interface ConnectedPorts {
 export const NOTE_INTERVAL = 10_000;
 /** A silent reader is forgotten after so many milliseconds. */
 const SILENCE = 86_400_000;
+/** Nobody has confirmed more than nothing. */
+const NOWHERE: FeedPosition = { epoch: '', seq: 0 };
 /** So many notes in a row must have succeeded: after an outage, nobody was seen for long. */
 const STEADY = 6;
 
@@ -37,6 +39,7 @@ export function makeConnected({ store, connected, feed, clock }: ConnectedPorts)
   /** Ends of the feed, the oldest first: the first is old enough for all to have confirmed it. */
   let ends: { end: FeedPosition; at: number }[] = [];
   let tally: ReaderTally | null = null;
+  let readers = 0;
 
   async function note(): Promise<void> {
     const rows = new Map<string, ReaderKey & { isNew: boolean }>();
@@ -65,7 +68,9 @@ export function makeConnected({ store, connected, feed, clock }: ConnectedPorts)
     const old = ends.findLastIndex(({ at }) => at <= now - SEEN);
     ends = ends.slice(Math.max(0, old));
     const [from] = ends;
-    tally = from && from.at <= now - SEEN ? await store.tally(from.end, clock.now()) : null;
+    const counted = await store.tally(from?.end ?? NOWHERE, clock.now());
+    readers = counted.current + counted.behind;
+    tally = from && from.at <= now - SEEN ? counted : null;
   }
 
   return {
@@ -73,8 +78,12 @@ export function makeConnected({ store, connected, feed, clock }: ConnectedPorts)
     pass: async (): Promise<void> => {
       const before = steady;
       steady = 0;
-      await note();
-      await store.fold(MOST_READERS);
+      try {
+        await note();
+      } finally {
+        // Also if notes fail, because confirmations add rows too.
+        await store.fold(MOST_READERS);
+      }
       if (before >= STEADY) await store.removeSilent(SILENCE, clock.now());
       await count();
       steady = before + 1;
@@ -82,6 +91,9 @@ export function makeConnected({ store, connected, feed, clock }: ConnectedPorts)
 
     /** Of all replicas' readers; null until it is known. */
     tally: (): ReaderTally | null => tally,
+
+    /** How many readers the installation had, by the last count that worked. It needs no end of the feed. */
+    readers: (): number => readers,
   };
 }
 

@@ -1,47 +1,39 @@
-import type { Clock } from '../clock.ts';
-import type { FeedPosition } from './ports.ts';
+import type { FeedPosition, RenewalMark } from './ports.ts';
 
-/** What a store says of the feed. Times in milliseconds by the store's clock. */
+/** What a store says of the feed. */
 export interface FeedLook {
   epoch: string;
   last: number;
-  /** The last full renewal, or the epoch, did not begin before. */
-  renewed: number;
-  now: number;
+  /** The number of the full renewal that this look asked for; null if it asked for none. */
+  asked: number | null;
+  /** A full renewal has ended that knew of all that had been asked for, up to this number, before it began. */
+  served: number;
 }
 
 interface FencePorts {
-  /** @throws AuthError `unavailable` */
-  look: () => Promise<FeedLook>;
-  /** Asks whoever holds the lease for a full renewal, unless somebody has asked within the last second. */
-  ask: () => Promise<void>;
-  clock: Pick<Clock, 'monotonic'>;
+  /** @param isAsking whether to ask whoever holds the lease for a full renewal. @throws AuthError `unavailable` */
+  look: (isAsking: boolean) => Promise<FeedLook>;
   /** Resolves after `ms` milliseconds. */
   pause: (ms: number) => Promise<unknown>;
 }
 
-/** A look, and between which two times of our monotonic clock it was. */
-interface Timed extends FeedLook {
-  before: number;
-  after: number;
-}
-
 interface Waiter {
-  /** The first look that began after the call. */
-  start: Timed | null;
+  /** What was asked for it, after the call. */
+  mark: RenewalMark | null;
   finish: (end: FeedPosition) => void;
 }
 
 /** Milliseconds between two looks. */
 const INTERVAL = 250;
-/** By how much the store's clock and ours may disagree about a time between two looks, in milliseconds. */
-const LEEWAY = 100;
 
 /**
  * Waits until the feed has been renewed in full from the record: a renewal that began after the call has ended. A master
  * that was cut off lacks what was published elsewhere until a replica renews there. All who wait share the looks.
+ *
+ * Whoever waits asks for a number, and the renewal writes which number it had read before it read the record. Times would
+ * not do: a call that the client gave up may still arrive much later, and a clock may be set.
  */
-export function makeFence({ look, ask, clock, pause }: FencePorts) {
+export function makeFence({ look, pause }: FencePorts) {
   const waiting = new Set<Waiter>();
   let isPolling = false;
   let failure: unknown = null;
@@ -50,15 +42,12 @@ export function makeFence({ look, ask, clock, pause }: FencePorts) {
     if (isPolling) return;
     isPolling = true;
     while (waiting.size > 0) {
-      // Whoever comes during this look needs a later one.
+      // Whoever comes during this look needs a later number.
       const present = [...waiting];
-      const before = clock.monotonic();
       try {
-        const seen = { ...(await look()), before, after: clock.monotonic() };
+        const seen = await look(present.some(({ mark }) => mark === null));
         failure = null;
         for (const waiter of present) advance(waiter, seen);
-        // Also a full store answers. Then it takes until the next full renewal.
-        if (waiting.size > 0) await ask().catch(() => undefined);
       } catch (error) {
         failure = error;
       }
@@ -67,11 +56,10 @@ export function makeFence({ look, ask, clock, pause }: FencePorts) {
     isPolling = false;
   }
 
-  function advance(waiter: Waiter, seen: Timed): void {
-    const { start } = waiter;
-    // Another epoch is another server, or a renewal too late: what the two say of time cannot be compared.
-    if (!start || start.epoch !== seen.epoch || hasJumped(start, seen)) waiter.start = seen;
-    else if (seen.renewed > start.now + LEEWAY) waiter.finish({ epoch: seen.epoch, seq: seen.last });
+  function advance(waiter: Waiter, { epoch, last, asked, served }: FeedLook): void {
+    // In another epoch nobody knows of the number.
+    if (waiter.mark?.epoch !== epoch) waiter.mark = asked === null ? null : { epoch, asked };
+    else if (served >= waiter.mark.asked) waiter.finish({ epoch, seq: last });
   }
 
   /** @returns as `RevocationFeed.fence` says. */
@@ -79,7 +67,7 @@ export function makeFence({ look, ask, clock, pause }: FencePorts) {
     if (signal.aborted) return Promise.resolve(null);
     return new Promise((resolve, reject) => {
       const waiter: Waiter = {
-        start: null,
+        mark: null,
         finish(end) {
           waiting.delete(waiter);
           signal.removeEventListener('abort', giveUp);
@@ -97,10 +85,4 @@ export function makeFence({ look, ask, clock, pause }: FencePorts) {
       void poll();
     });
   };
-}
-
-/** Whether the store's clock was set between two looks. */
-function hasJumped(start: Timed, seen: Timed): boolean {
-  const passed = seen.now - start.now;
-  return passed < seen.before - start.after - LEEWAY || passed > seen.after - start.before + LEEWAY;
 }

@@ -80,8 +80,9 @@ export interface RevocationFeed {
   /**
    * Reports that everything of the time between `from` and `to` milliseconds ago was published once more. If the time
    * before was not reported, events may be missing for good, and a new epoch begins.
+   * @param mark what `askedRenewal` said before the renewal read the record; null to serve nobody.
    */
-  renewed(from: number, to: number): Promise<void>;
+  renewed(from: number, to: number, mark: RenewalMark | null): Promise<void>;
 
   /** The events after `seq`, at most `limit`. */
   read(seq: number, limit: number): Promise<FeedPage>;
@@ -97,8 +98,14 @@ export interface RevocationFeed {
   /** The end of the feed, under the same conditions. */
   end(): Promise<FeedPosition>;
 
-  /** The mark by which a fence asks whoever holds the lease for a full renewal; null for none. */
-  askedRenewal(): Promise<string | null>;
+  /** What fences that no renewal has served ask for, of whoever holds the lease; null for none. */
+  askedRenewal(): Promise<RenewalMark | null>;
+}
+
+/** Who asks for a full renewal gets the next number of the epoch. */
+export interface RenewalMark {
+  epoch: string;
+  asked: number;
 }
 
 /** A user's status as of a version. */

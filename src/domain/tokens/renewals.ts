@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
-import type { RevocationFeed } from '../feed/ports.ts';
+import type { RenewalMark, RevocationFeed } from '../feed/ports.ts';
 import {
   INTERVAL,
   moved,
@@ -36,6 +36,8 @@ interface RenewalPorts {
 
 /** Milliseconds after which a renewal that has not ended counts as failed. */
 const LONGEST = 10_000;
+/** Of the time, full renewals on request take at most a tenth, and there is at most one a second. */
+const REST = { factor: 10, least: 1000 };
 
 /**
  * Sets the tombstones again that a failover may have lost, or that went to a demoted master, and publishes them again.
@@ -47,15 +49,15 @@ export function makeRenewals(ports: RenewalPorts) {
   /** A master that hangs holds up no other one. */
   const running = new Map<string, { since: number; ended: Promise<void> }>();
   const failures = new Map<string, Error>();
-  /** Masters whose last full renewal the feed has not heard of. */
-  const untold = new Set<string>();
+  /** Masters whose last full renewal the feed has not heard of, with what it serves. */
+  const untold = new Map<string, { mark: RenewalMark | null; startedAt: number }>();
+  /** Before this time, nobody gets a full renewal for asking. */
+  let restsUntil = -Infinity;
   /**
    * The last full renewal on each master whose lease this replica held when it looked last, also one that
    * goes on.
    */
   const fulls = new Map<string, FullRenewal>();
-  /** The last mark by which somebody asked for a full renewal of the feed, and got one. */
-  let served: string | null = null;
 
   function note(master: string, watch: Watch): Watch {
     watches.set(master, watch);
@@ -103,37 +105,61 @@ export function makeRenewals(ports: RenewalPorts) {
     }
     const { server } = held;
     let watch: Watch | null = held.watch;
-    const asked = leases.hasFeed(master) ? await feed.askedRenewal() : null;
-    const isAsked = asked !== null && asked !== served;
+    // Before the record is read: the feed then says that whoever asked before is served.
+    const mark = leases.hasFeed(master) ? await feed.askedRenewal() : null;
     // Changed users wait for a full one too, if the master was not to be seen for a moment.
-    const isFullDue = isLast || isAsked || !fulls.has(master);
+    const isFullDue = isLast || (mark && mayServe(master)) || !fulls.has(master);
     const renewal = renewalOf(isFullDue ? { ...watch, tenure: null } : watch, server, clock.monotonic());
     if (renewal.isFull) fulls.set(master, renewal);
     /** When the first page had been read. */
     let readAt = Infinity;
-    for await (const { keys, isFull } of settledPages(revocations, renewal.startedAt - renewal.since)) {
-      readAt = Math.min(readAt, clock.monotonic());
-      await tokenStates.revokeAll(keys.filter(({ userId }) => leases.isThere(master, userId)));
-      if (leases.hasFeed(master)) await feed.publish(keys);
-      // A replica that has lost the lease still goes on to the newest ends, which come last: if PostgreSQL needs longer
-      // for a page than the others wait, the next holder loses the lease on its first page too.
-      if (isFull && watch) watch = await move(master, watch, moved(watch.lease, self));
+    try {
+      for await (const { keys, isFull } of settledPages(revocations, renewal.startedAt - renewal.since)) {
+        readAt = Math.min(readAt, clock.monotonic());
+        await tokenStates.revokeAll(keys.filter(({ userId }) => leases.isThere(master, userId)));
+        if (leases.hasFeed(master)) await feed.publish(keys);
+        // A replica that has lost the lease still goes on to the newest ends, which come last: if PostgreSQL needs longer
+        // for a page than the others wait, the next holder loses the lease on its first page too.
+        if (isFull && watch) watch = await move(master, watch, moved(watch.lease, self));
+      }
+    } finally {
+      if (renewal.isFull && leases.hasFeed(master)) restAfter(renewal.startedAt);
     }
     if (!watch) return;
     const after = renewed(watch, renewal, readAt);
     if (!leases.hasFeed(master)) untold.delete(master);
-    else if (renewal.isFull) untold.add(master);
-    const users = changes.renewedOn(master, server);
-    // Changed users may come later than the tombstones. The feed then hears of both with a short renewal.
-    if (untold.has(master) && after.tenure && users) {
-      const now = clock.monotonic();
-      const since = Math.max(after.tenure.since, users.since);
-      await feed.renewed(now - since, now - Math.min(after.fullAt, users.until));
-      untold.delete(master);
-    }
+    else if (renewal.isFull) untold.set(master, { mark, startedAt: renewal.startedAt });
+    if (after.tenure) await tell(master, server, after.fullAt, after.tenure.since);
     const done = await move(master, watch, moved(watch.lease, self, renewal.isFull ? server : undefined));
     if (done) note(master, { ...done, fullAt: after.fullAt, tenure: after.tenure });
-    if (isAsked) served = asked;
+  }
+
+  /** Tells the feed of the last full renewal. Changed users may come later than the tombstones, and so does this. */
+  async function tell(
+    master: string,
+    server: string,
+    fullAt: number,
+    tombstonesSince: number,
+  ): Promise<void> {
+    const full = untold.get(master);
+    const users = changes.renewedOn(master, server);
+    if (!full || !users) return;
+    const isServed = users.until >= full.startedAt;
+    const now = clock.monotonic();
+    const since = Math.max(tombstonesSince, users.since);
+    await feed.renewed(now - since, now - Math.min(fullAt, users.until), isServed ? full.mark : null);
+    if (!isServed && full.mark) return;
+    untold.delete(master);
+    restAfter(full.startedAt);
+  }
+
+  function mayServe(master: string): boolean {
+    return !untold.get(master)?.mark && clock.monotonic() >= restsUntil;
+  }
+
+  function restAfter(startedAt: number): void {
+    const took = clock.monotonic() - startedAt;
+    restsUntil = Math.max(restsUntil, startedAt + Math.max(REST.least, REST.factor * took));
   }
 
   async function ended(): Promise<void> {

@@ -23,7 +23,6 @@ export interface MemoryFeedOptions {
 const KEPT = 100_000;
 const ONCE = 120_000;
 const MARGIN = 10_000;
-const ASKED = 1000;
 
 type Kind = 'token' | 'theft' | 'user' | UserEventType;
 
@@ -34,7 +33,9 @@ export function makeMemoryRevocationFeed(options: MemoryFeedOptions): Revocation
   let events: FeedEvent[] = [];
   let last = 0;
   let renewed = now();
-  let asked = { mark: '', until: -Infinity };
+  /** How often this epoch was asked for a full renewal, and how many of these one has served. */
+  let asked = 0;
+  let served = 0;
   /** When each event was added, the oldest first. */
   const recent = new Map<string, number>();
 
@@ -57,12 +58,7 @@ export function makeMemoryRevocationFeed(options: MemoryFeedOptions): Revocation
     if (events.length >= 2 * kept) events = events.slice(-kept);
   }
   const fence = makeFence({
-    look: () => Promise.resolve({ epoch, last, renewed, now: now() }),
-    ask() {
-      if (now() >= asked.until) asked = { mark: newEpoch(), until: now() + ASKED };
-      return Promise.resolve();
-    },
-    clock: { monotonic: now },
+    look: (isAsking) => Promise.resolve({ epoch, last, asked: isAsking ? ++asked : null, served }),
     pause,
   });
   const addTokens = (kind: Kind, keys: readonly TokenKey[]) => {
@@ -89,14 +85,17 @@ export function makeMemoryRevocationFeed(options: MemoryFeedOptions): Revocation
           if (note(type, userId, version)) add({ seq: last + 1, type, userId, version });
       }
     },
-    renewed: async (from, to) => {
+    renewed: async (from, to, mark) => {
       if (now() - renewed > from - MARGIN) {
         epoch = newEpoch();
         events = [];
         last = 0;
+        asked = 0;
+        served = 0;
         recent.clear();
       }
       renewed = now() - to;
+      if (mark?.epoch === epoch) served = Math.max(served, mark.asked);
     },
     read: async (seq, limit) => {
       const first = events[0]?.seq ?? last + 1;
@@ -109,6 +108,6 @@ export function makeMemoryRevocationFeed(options: MemoryFeedOptions): Revocation
     },
     fence,
     end: async () => ({ epoch, seq: last }),
-    askedRenewal: async () => (now() < asked.until ? asked.mark : null),
+    askedRenewal: async () => (asked > served ? { epoch, asked } : null),
   };
 }

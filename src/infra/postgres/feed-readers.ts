@@ -206,9 +206,14 @@ const REMOVE_SILENT = prepare(`
 
 const REMOVE = prepare('DELETE FROM feed_readers WHERE (client_id, reader) = ($1, $2) RETURNING reader');
 
-const FORGET = prepare(
-  'DELETE FROM feed_readers WHERE client_id = $1 AND ($2::text IS NULL OR instance = $2) RETURNING reader',
-);
+const FORGET = prepare(`
+  WITH locked AS MATERIALIZED (
+    SELECT client_id, reader FROM feed_readers WHERE client_id = $1 AND ($2::text IS NULL OR instance = $2)
+    ORDER BY client_id, reader FOR UPDATE
+  )
+  DELETE FROM feed_readers USING locked
+  WHERE (feed_readers.client_id, feed_readers.reader) = (locked.client_id, locked.reader)
+  RETURNING feed_readers.reader`);
 
 const TALLY = prepare(`
   SELECT ${IS_STANDBY.text},

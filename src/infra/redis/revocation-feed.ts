@@ -31,15 +31,15 @@ const ONCE = 120;
 const MARGIN = 10;
 /** Events per script call. */
 const BATCH = 1000;
-/** Milliseconds for which one mark asks for a full renewal, whoever else would like one. */
-const ASKED = 1000;
+/** Neither renews, reads nor asks. */
+const NOTHING = ['', '', '', 0, '', '', ''];
 
 type Kind = 'token' | 'theft' | 'user' | 'covered' | UserEventType;
 type Item = `${Kind}:${number}:${number}`;
 
 /** User keys have numbers as hash tags. @param prefix REDIS_PREFIX. */
 export function makeFeedKey(prefix: string) {
-  return (name: 'state' | 'stream' | 'recent' | 'asked') => `${prefix}{feed}:${name}`;
+  return (name: 'state' | 'stream' | 'recent') => `${prefix}{feed}:${name}`;
 }
 
 /** The feed as a stream in Redis. All replicas run the same script (lua/feed.lua). */
@@ -58,22 +58,17 @@ export function makeRedisRevocationFeed(
   };
   const add = async (items: Item[]) => {
     for (let i = 0; i < items.length; i += BATCH) {
-      read(await scripts.feedUngated(argumentsOf(['', '', '', 0, ...items.slice(i, i + BATCH)])));
+      read(await scripts.feedUngated(argumentsOf([...NOTHING, ...items.slice(i, i + BATCH)])));
     }
   };
   /** Reads no events. */
-  const look = async (): Promise<FeedLook> => {
-    const [epoch, last, , , , renewed, now] = await scripts.feedUngated(argumentsOf(['', '', '', 0]));
-    return { epoch, last: Number(last), renewed: renewed * 1000, now };
+  const look = async (isAsking: boolean): Promise<FeedLook> => {
+    const asks = isAsking && options.gate.isAdmitted() ? 1 : '';
+    const reply = await scripts.feedUngated(argumentsOf(['', '', '', 0, asks, '', '']));
+    const [epoch, last, , , , asked, served] = reply;
+    return { epoch, last: Number(last), asked: asks ? asked : null, served };
   };
-  const fence = makeFence({
-    look,
-    ask: async () => {
-      if (options.gate.isAdmitted()) await redis.set(key('asked'), randomUUID(), 'PX', ASKED, 'NX');
-    },
-    clock: performanceClock,
-    pause,
-  });
+  const fence = makeFence({ look, pause });
   const itemsOf = (kind: Kind, keys: readonly TokenKey[]) =>
     keys.map(({ userId, tokenId }): Item => `${kind}:${userId}:${tokenId}`);
 
@@ -89,25 +84,28 @@ export function makeRedisRevocationFeed(
         ),
       ),
 
-    async renewed(from, to) {
+    async renewed(from, to, mark) {
       const range = [Math.floor(from / 1000) - MARGIN, Math.ceil(to / 1000)];
-      read(await scripts.feedUngated(argumentsOf([...range, '', 0])));
+      const serves = [mark?.epoch ?? '', mark?.asked ?? ''];
+      read(await scripts.feedUngated(argumentsOf([...range, '', 0, '', ...serves])));
     },
 
     async read(seq, limit) {
-      return read(await scripts.feed(argumentsOf(['', '', seq, limit])));
+      return read(await scripts.feed(argumentsOf(['', '', seq, limit, '', '', ''])));
     },
 
     fence,
     async end() {
-      const { epoch, last } = await look();
+      const { epoch, last } = await look(false);
       return { epoch, seq: last };
     },
-    askedRenewal: () => orUnavailable(redis.get(key('asked'))),
+    async askedRenewal() {
+      const fields = orUnavailable(redis.hmget(key('state'), 'epoch', 'asked', 'served'));
+      const [epoch, asked, served] = await fields;
+      return epoch && Number(asked ?? 0) > Number(served ?? 0) ? { epoch, asked: Number(asked) } : null;
+    },
   };
 }
-
-const performanceClock = { monotonic: () => performance.now() };
 
 function readEntry([id, [kind, text]]: FeedReply[4][number]): FeedEvent {
   const seq = Number.parseInt(id);

@@ -107,6 +107,29 @@ test('one service fills no more than its places, and leaves those of others', as
   await Promise.all(under);
 });
 
+test('a place is free again after a write, a goodbye and a wait that was too long', async (t) => {
+  const { confirm, sayGoodbye, hold, queues, clock } = aWorld({ perService: 1 });
+  const ends = ['written', 'gone', 'dropped'] as const;
+  for (const end of ends) {
+    const first = deferred();
+    hold(first.promise);
+    const writing = confirm(aConfirmation('a', 1));
+    const waits = unavailable(confirm(aConfirmation('b', 1)));
+    t.equal(await unavailable(confirm(aConfirmation('c', 1))), 'unavailable', `full before it is ${end}`);
+    const gone = end === 'gone' ? sayGoodbye({ serviceId: 'shop', reader: 'b' }) : null;
+    if (end === 'dropped') {
+      clock.pass(1000);
+      queues.goOff();
+      t.equal(await waits, 'unavailable');
+    }
+    if (end !== 'written') void unavailable(confirm(aConfirmation('d', 1)));
+    hold(Promise.resolve());
+    first.resolve();
+    await Promise.all([writing, waits, gone]);
+    t.equal(await unavailable(confirm(aConfirmation('e', 1))), 'done', end);
+  }
+});
+
 test('a write that does not begin in time is refused', async (t) => {
   const { confirm, hold, queues, clock } = aWorld();
   hold(new Promise(() => undefined));

@@ -17,19 +17,23 @@ function aWorld() {
     connected: [] as ReturnType<typeof aConnection>[],
     missing: [] as ReaderKey[],
     isAway: false,
+    folds: 0,
     end: { epoch: 'e', seq: 1 },
     noted: [] as string[],
     tallied: [] as number[],
     removals: 0,
   };
-  const { pass, tally } = makeConnected({
+  const { pass, tally, readers } = makeConnected({
     store: {
       note(connected) {
         if (state.isAway) return Promise.reject(new AuthError('unavailable'));
         state.noted = connected.map(({ reader, isNew }) => `${reader}${isNew ? ' new' : ''}`);
         return Promise.resolve(state.missing);
       },
-      fold: () => Promise.resolve(),
+      fold: () => {
+        state.folds++;
+        return Promise.resolve();
+      },
       removeSilent: () => {
         state.removals++;
         return Promise.resolve();
@@ -49,7 +53,7 @@ function aWorld() {
       clock.pass(10_000);
     }
   };
-  return { state, passes, tally, clock };
+  return { state, passes, tally, readers, clock };
 }
 
 test('a row is added for a new connection, and again only if a note misses it', async (t) => {
@@ -85,17 +89,22 @@ test('the silent are removed after a minute of notes, and not after an outage', 
 });
 
 test('readers are counted against the end of the feed 45 s ago', async (t) => {
-  const { state, passes, tally } = aWorld();
+  const { state, passes, tally, readers } = aWorld();
   for (let seq = 1; seq <= 5; seq++) {
     state.end = { epoch: 'e', seq };
     await passes(1);
     t.equal(tally(), null, 'no end is old enough');
+    t.equal(readers(), 1, 'which says nothing of how many there are');
   }
   state.end = { epoch: 'e', seq: 6 };
   await passes(1);
   t.match(tally(), { current: 1 });
   await passes(1);
-  t.strictSame(state.tallied, [1, 2]);
+  t.strictSame(state.tallied, [1, 1, 1, 1, 1, 1, 2]);
+  state.isAway = true;
+  await passes(1);
+  t.equal(state.folds, 8, 'readers are folded although a note fails');
+  t.equal(readers(), 1, 'an outage makes nobody confirm more often');
 });
 
 test('the time until all have confirmed is measured, only while something is unconfirmed', async (t) => {

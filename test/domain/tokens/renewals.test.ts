@@ -1,5 +1,6 @@
 import { test } from 'tap';
 import { AuthError } from '../../../src/domain/errors.ts';
+import type { RenewalMark } from '../../../src/domain/feed/ports.ts';
 import type { TokenKey } from '../../../src/domain/principal.ts';
 import type { Lease } from '../../../src/domain/tokens/lease.ts';
 import type { RenewalLeases, RevocationStore } from '../../../src/domain/tokens/ports.ts';
@@ -37,13 +38,14 @@ function aWorld() {
   const published: number[] = [];
   const reported: [from: number, to: number][] = [];
   let usersUntil = () => clock.monotonic();
-  let mark: string | null = null;
+  const mark: RenewalMark = { epoch: 'e', asked: 0 };
+  const served: number[] = [];
 
   /** @param masters where it finds them; the first one has the feed. */
   function replica(self: string, masters: Record<string, Server>) {
     const asked: Range[] = [];
     let isCutOff = false;
-    let meanwhile = () => undefined as unknown;
+    let meanwhile: (range: Range) => unknown = () => undefined;
     const find = async (name: string) => {
       const server = masters[name];
       if (!server) throw new AuthError('unavailable');
@@ -73,7 +75,7 @@ function aWorld() {
       revocations: {
         settledSince(range, limit) {
           asked.push(range);
-          meanwhile();
+          meanwhile(range);
           if (isCutOff) return Promise.reject(new AuthError('unavailable'));
           const isLater = ({ key, at }: (typeof ends)[number]) =>
             'ago' in range
@@ -97,11 +99,12 @@ function aWorld() {
           published.push(...keys.map(({ tokenId }) => tokenId));
           return Promise.resolve();
         },
-        renewed(from, to) {
+        renewed(from, to, serves) {
           reported.push([from, to]);
+          if (serves) served.push(serves.asked);
           return Promise.resolve();
         },
-        askedRenewal: () => Promise.resolve(mark),
+        askedRenewal: () => Promise.resolve(mark.asked > (served.at(-1) ?? 0) ? { ...mark } : null),
       },
       changes: {
         renewedOn: () => (usersUntil() > -Infinity ? { since: -Infinity, until: usersUntil() } : null),
@@ -137,7 +140,7 @@ function aWorld() {
         isCutOff = is;
       },
       /** Called whenever it reads the record. */
-      meanwhile(act: () => unknown) {
+      meanwhile(act: (range: Range) => unknown) {
         meanwhile = act;
       },
     };
@@ -153,9 +156,9 @@ function aWorld() {
       ends.push({ key: { userId, tokenId }, at: clock.now() - ago });
     },
     /** Somebody asks for a full renewal of the feed. */
-    ask: (by: string) => {
-      mark = by;
-    },
+    ask: () => void mark.asked++,
+    /** The numbers of which the feed was told that they are served. */
+    served,
     usersUntil: (at: number) => {
       usersUntil = () => at;
     },
@@ -191,7 +194,9 @@ test('one of three replicas renews an end, six times', async (t) => {
   t.strictSame([...server.tombstones], [5]);
 });
 
-test('the holder of the feed renews in full when it is asked, once for each mark', async (t) => {
+const isFull = (range: Range) => 'ago' in range && range.ago >= 60_000;
+
+test('the holder of the feed renews in full when it is asked', async (t) => {
   const { ask, reported, replica, pass } = aWorld();
   const server = new Server();
   const [a, b] = [replica('a', { m: server }), replica('b', { m: server })];
@@ -202,10 +207,10 @@ test('the holder of the feed renews in full when it is asked, once for each mark
     return reported.length - before;
   };
   t.equal(await fulls(), 0);
-  ask('one');
+  ask();
   t.equal(await fulls(), 1);
   t.equal(await fulls(), 0);
-  ask('two');
+  ask();
   a.cutOff();
   await pass(250, a);
   a.cutOff(false);
@@ -216,12 +221,50 @@ test('the holder of the feed renews in full when it is asked, once for each mark
   const c = other.replica('c', { m: feedMaster, n: second });
   await other.pass(1000, c);
   c.asked();
-  other.ask('one');
+  other.ask();
   await other.pass(1000, c);
-  t.notOk(
-    c.asked().some((range) => 'ago' in range && range.ago >= 60_000),
-    'other masters have nothing to do with it',
-  );
+  t.notOk(c.asked().some(isFull), 'other masters have nothing to do with it');
+});
+
+test('a renewal serves who asked before it read the record, once users are renewed too', async (t) => {
+  const { clock, ask, usersUntil, served, replica, pass } = aWorld();
+  const a = replica('a', { m: new Server() });
+  await pass(1000, a);
+  ask();
+  a.meanwhile(() => {
+    a.meanwhile(() => undefined);
+    ask();
+  });
+  usersUntil(clock.monotonic());
+  await pass(250, a);
+  t.strictSame(served, [], 'changed users are not renewed since');
+  usersUntil(Infinity);
+  await pass(250, a);
+  t.strictSame(served, [1], 'not who asked during the read');
+  await pass(3000, a);
+  t.strictSame(served, [1, 2]);
+});
+
+test('whoever keeps asking gets a full renewal a second, or a tenth of the time if they take long', async (t) => {
+  for (const [took, most] of [
+    [0, 10],
+    [400, 3],
+  ] as const) {
+    const { clock, ask, replica, pass } = aWorld();
+    const a = replica('a', { m: new Server() });
+    await pass(1000, a);
+    a.asked();
+    a.meanwhile((range) => {
+      if (isFull(range)) clock.pass(took);
+    });
+    const until = clock.monotonic() + 10_000;
+    while (clock.monotonic() < until) {
+      ask();
+      await pass(250, a);
+    }
+    const fulls = a.asked().filter(isFull).length;
+    t.ok(fulls >= most - 1 && fulls <= most, `${fulls} of ${took} ms`);
+  }
 });
 
 test('if the holder is gone, another one has renewed the last minute within 850 ms', async (t) => {

@@ -50,7 +50,7 @@ test('its keys share a hash tag that no user has, and all expire', { skip: redis
   for (const name of keys) await redis.expire(name, 10);
   await feed.publish([key]);
   t.ok((await redis.ttl(keys[1] ?? '')) <= 10, 'a write that adds no event does not renew the TTL');
-  await feed.renewed(60_000, 0);
+  await feed.renewed(60_000, 0, null);
   for (const name of keys) t.ok((await redis.ttl(name)) > 3500, `${name} is renewed`);
 });
 

@@ -28,8 +28,8 @@ export type FeedReply = [
   added: number,
   isThere: number,
   entries: [id: string, [kind: string, text: string]][],
-  renewed: number,
-  now: number,
+  asked: number,
+  served: number,
 ];
 
 /** The reply of lease.lua. */

@@ -6,40 +6,51 @@
   Includes:
     before: server-id.lua
   Input:
-    KEYS[1] epoch, server, last number and time of renewal   KEYS[2] stream   KEYS[3] added lately (one hash tag)
+    KEYS[1] epoch, server, last number, time of renewal, renewals asked for and served   KEYS[2] stream   KEYS[3] added lately (one hash tag)
     ARGV[1] name of a new epoch   ARGV[2] seconds to keep everything   ARGV[3] events to keep, roughly
     ARGV[4] seconds within which an event is not added twice
     ARGV[5], ARGV[6] a renewal: revoked between this many seconds ago and this many; '' for none
     ARGV[7] read the events after this number, '' for none   ARGV[8] the most events to return
-    ARGV[9...] 'KIND:USER:NUMBER' each
+    ARGV[9] asks for a full renewal, '' to ask for none
+    ARGV[10], ARGV[11] a full renewal: the epoch and the number that it read before it read the record; '' for none
+    ARGV[12...] 'KIND:USER:NUMBER' each
       'token' revoked on record   'theft' not on record yet   'user' all tokens up to this number   'covered' needs no event
       'user_…' a user's version: the kind is the event's type
   Output:
-    {epoch, last number, added, 1 if no later event is missing else 0, {{id, fields}...}, renewed, now}
-    fields: kind, 'USER:NUMBER'   renewed: the last full renewal, or the epoch, did not begin before; seconds
-    now: milliseconds, both by this server's clock
+    {epoch, last number, added, 1 if no later event is missing else 0, {{id, fields}...}, asked, served}
+    fields: kind, 'USER:NUMBER'
+    asked, served: how often this epoch was asked for a full renewal, and how many of these came before the last one
   Errors: none of its own
 ]]
-local time = redis.call('TIME')
-local now = tonumber(time[1])
+local now = tonumber(redis.call('TIME')[1])
 local server = serverId()
-local kept = redis.call('HMGET', KEYS[1], 'epoch', 'server', 'last', 'renewed')
+local kept = redis.call('HMGET', KEYS[1], 'epoch', 'server', 'last', 'renewed', 'asked', 'served')
 local epoch, last, renewed = kept[1], tonumber(kept[3] or '0'), kept[4]
-local isRenewal = ARGV[5] ~= ''
+local asked, served = tonumber(kept[5] or '0'), tonumber(kept[6] or '0')
+local isRenewal, isAsking = ARGV[5] ~= '', ARGV[9] ~= ''
 local isWhole = epoch and kept[2] == server and (last == 0 or redis.call('EXISTS', KEYS[2]) == 1)
 if isWhole and isRenewal then isWhole = now - renewed <= tonumber(ARGV[5]) end
 if not isWhole then
   redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
-  epoch, last, renewed = ARGV[1], 0, now
-  redis.call('HSET', KEYS[1], 'epoch', epoch, 'server', server, 'renewed', renewed)
-elseif isRenewal then
-  renewed = now - ARGV[6]
-  redis.call('HSET', KEYS[1], 'renewed', renewed)
+  epoch, last, asked, served = ARGV[1], 0, 0, 0
+  redis.call('HSET', KEYS[1], 'epoch', epoch, 'server', server, 'renewed', now)
+elseif isRenewal or isAsking or #ARGV > 11 then
+  -- First, because Redis at its limit of memory lets a script write on after it.
+  redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[4])
+  if isRenewal then redis.call('HSET', KEYS[1], 'renewed', now - ARGV[6]) end
+end
+-- Of another epoch, the number says nothing: who asked was told another one.
+if ARGV[10] == epoch then
+  served = math.max(served, tonumber(ARGV[11]))
+  redis.call('HSET', KEYS[1], 'served', served)
+end
+if isAsking then
+  asked = asked + 1
+  redis.call('HSET', KEYS[1], 'asked', asked)
 end
 
 local before = last
-if #ARGV > 8 then redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[4]) end
-for i = 9, #ARGV do
+for i = 12, #ARGV do
   -- A theft that is now on record is added again: earlier snapshots did not hold it.
   local name, isCovered = string.gsub(ARGV[i], '^covered:', 'token:')
   if not redis.call('ZSCORE', KEYS[3], name) then
@@ -67,6 +78,5 @@ if ARGV[7] ~= '' and tonumber(ARGV[7]) < last then
   end
 end
 return {
-  epoch, string.format('%.0f', last), last - before, isThere, events, tonumber(renewed),
-  now * 1000 + math.floor(time[2] / 1000)
+  epoch, string.format('%.0f', last), last - before, isThere, events, asked, served
 }
