@@ -7,7 +7,9 @@ import { makeListReaders, type ReaderPage } from '../domain/enforcement/list-rea
 import { NAMELESS, type JudgedReader, type Target } from '../domain/enforcement/ports.ts';
 import { rememberFor, withEpochsFor } from '../domain/feed/epochs.ts';
 import type { RevocationFeed } from '../domain/feed/ports.ts';
+import type { PrismaClient } from '../generated/prisma/client.ts';
 import { makeMarks } from '../infra/installation/marks.ts';
+import { makeInstallationRecord } from '../infra/installation/record.ts';
 import { makeRedisMarks } from '../infra/installation/redis-marks.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { makeFeedReaders } from '../infra/postgres/feed-readers.ts';
@@ -59,9 +61,8 @@ export function withEnforcement<Result>(
   env: Environment,
   work: (opened: OpenedEnforcement) => Promise<Result>,
 ): Promise<Result> {
-  const { ACCESS_TOKEN_TTL: accessTokenTtl } = loadSettings(env, 'ACCESS_TOKEN_TTL');
   return withPostgres(env, (postgres) =>
-    withFeed(env, postgres, async (feed) => {
+    withFeed(env, postgres, async (feed, accessTokenTtl) => {
       if (!feed) throw new CommandError(NEEDS_REDIS);
       const store = makeFeedReaders(postgres);
       const enforcement = makeEnforcement({ store, feed, clock: systemClock, sleep, accessTokenTtl });
@@ -95,15 +96,15 @@ export function readReaders(env: Environment): Promise<Pick<ReaderPage, 'readers
   );
 }
 
-/** @param work gets null without REDIS_URL. */
+/** @param work gets null without REDIS_URL, and the longest ACCESS_TOKEN_TTL that is known. */
 async function withFeed<Result>(
   env: Environment,
   { prisma }: Postgres,
-  work: (feed: Pick<RevocationFeed, 'fence' | 'end'> | null) => Promise<Result>,
+  work: (feed: Pick<RevocationFeed, 'fence' | 'end'> | null, accessTokenTtl: number) => Promise<Result>,
 ): Promise<Result> {
   const config = loadSettings(env, ...SETTINGS);
-  const { REDIS_URL, REDIS_PREFIX: prefix, ACCESS_TOKEN_TTL } = config;
-  if (REDIS_URL === undefined) return work(null);
+  const { REDIS_URL, REDIS_PREFIX: prefix, ACCESS_TOKEN_TTL: own } = config;
+  if (REDIS_URL === undefined) return work(null, own);
   const redis = openRedis({ ...config, REDIS_URL });
   redis.on('error', () => undefined);
   try {
@@ -114,10 +115,21 @@ async function withFeed<Result>(
     if (finding.state !== 'ok' || held.includes(null))
       throw new CommandError(`Redis holds no mark of this database: ${finding.todo ?? finding.found}`);
     const feed = makeRedisRevocationFeed(redis, { prefix, gate: OPEN, observe: UNOBSERVED });
-    return await work(withEpochsFor(rememberFor(ACCESS_TOKEN_TTL), feed));
+    const recorded = await recordedTtl(prisma, own);
+    return await work(withEpochsFor(rememberFor(recorded), feed), Math.max(recorded, own));
   } finally {
     redis.disconnect();
   }
+}
+
+/**
+ * ACCESS_TOKEN_TTL as the replicas have it. Where an operator runs a command, the variable may be missing, and a shorter
+ * lifetime would call readers bounded whose tokens are still good.
+ */
+async function recordedTtl(prisma: PrismaClient, own: number): Promise<number> {
+  const facts = await makeInstallationRecord(prisma).read();
+  const recorded = Number(facts.get('ACCESS_TOKEN_TTL')?.value);
+  return recorded > 0 ? recorded : own;
 }
 
 /** For `--json`: the fields of `GET /api/auth/revocations/enforcement`. */

@@ -1,68 +1,12 @@
-import { test, type Test } from 'tap';
-import type { Environment } from '../../src/config/config.ts';
-import { bearer, call, claimsOf, headerOf, signUp } from '../support/client.ts';
-import { NO_DATA_DIR } from '../support/environment.ts';
-import { aFeedClient } from '../support/feed-reader.ts';
-import { withKeys } from '../support/keys.ts';
-import { latchkey } from '../support/latchkey.ts';
-import { redisMissing, testRedis } from '../support/redis.ts';
-import { aRegisteredService, basic } from '../support/registered-service.ts';
+import { test } from 'tap';
+import { bearer, call, claimsOf, signUp } from '../support/client.ts';
+import { aReadLatchkey, READER } from '../support/read-latchkey.ts';
+import { redisMissing } from '../support/redis.ts';
+import { aRegisteredService } from '../support/registered-service.ts';
 import { sql } from '../support/sql.ts';
-import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 
 const skip = { skip: redisMissing };
-const READER = 'orders-reader-0001';
-
-/** A Latchkey with one reader of the service `orders`, and the commands beside it. */
-async function aReadLatchkey(t: Test) {
-  const { url: REDIS_URL, prefix } = testRedis(t);
-  const { target, env } = await withKeys(t, 'ES256', 0, { REDIS_URL, REDIS_PREFIX: prefix });
-  await target.app.listen({ host: '127.0.0.1', port: 0 });
-  const orders = await aRegisteredService(target.databaseUrl, 'orders', ['revocations']);
-  const kid = String(headerOf((await signUp(target)).access_token).kid);
-  let confirms = true;
-  let last: string | undefined;
-  let refused: number | null = null;
-  const facts = { instance: 'orders-7d9f4c', software: 'a-reader', version: '1.0.9' };
-  const confirm = async (position: string) => {
-    const { statusCode } = await call(target, `PUT /api/auth/revocations/readers/${READER}`, {
-      headers: basic(orders),
-      payload: { position, ...facts, max_staleness: 3600, when_stale: 'refuse', keys: ['a-key', kid] },
-    });
-    if (statusCode !== 200) refused = statusCode;
-  };
-  aFeedClient(t, {
-    url: () => target.app.listeningOrigin,
-    authorization: basic(orders).authorization,
-    reader: READER,
-    onEvent({ event, id }) {
-      if (event !== 'heartbeat' || id === undefined || !confirms || id === last) return;
-      last = id;
-      void confirm(id);
-    },
-  });
-  const rows = () => sql(target.databaseUrl, 'SELECT 1 FROM feed_readers WHERE reader = $1', [READER]);
-  await until(async () => (await rows()).length === 1);
-  t.equal(refused, null);
-  const own = { ...env, DATABASE_URL: target.databaseUrl, DATA_DIR: NO_DATA_DIR };
-  const all: Environment = { ...own, REDIS_PREFIX: `${prefix}${new URL(target.databaseUrl).pathname}:` };
-  return {
-    target,
-    kid,
-    env: all,
-    prefix,
-    run: (words: string[], more: Environment = {}, input = '') =>
-      latchkey(words, { ...all, ...more }, undefined, input),
-    pause: () => {
-      confirms = false;
-    },
-    resume: () => {
-      confirms = true;
-    },
-  };
-}
-
 const jsonOf = ({ stdout }: { stdout: string }) => JSON.parse(stdout) as Record<string, unknown>;
 
 test('readers list shows who follows the feed, and who could', skip, async (t) => {
@@ -136,6 +80,28 @@ test('readers enforced ends with code 0 once every reader refuses what has ended
   }
   for (const words of [[], ['--all', '--id', '7'], ['--id', 'ada'], ['--all', '--wait', '31']])
     t.match(await run(['readers', 'enforced', ...words]), { code: 2 }, words.join(' '));
+});
+
+test('the lifetime on record counts where the command has a shorter one', skip, async (t) => {
+  const { target, run, pause, resume } = await aReadLatchkey(t, { ACCESS_TOKEN_TTL: '3600' });
+  // As a replica does that has a DATABASE_URL.
+  await sql(target.databaseUrl, `INSERT INTO installation VALUES ('ACCESS_TOKEN_TTL', '3600', now())`);
+  const shell = { ACCESS_TOKEN_TTL: undefined };
+  const { access_token: token } = await signUp(target);
+  pause();
+  t.equal((await call(target, 'DELETE /api/auth', { token })).statusCode, 200);
+  const ask = ['readers', 'enforced', '--token', String(claimsOf(token).sid), '--json'];
+  t.match(jsonOf(await run([...ask, '--wait=5'], shell)), { published: /Z$/, done: false });
+  await sql(
+    target.databaseUrl,
+    `UPDATE tokens SET revoked_at = revoked_at - interval '1000 s', settled_at = settled_at - interval '1000 s'`,
+  );
+  t.match(jsonOf(await run([...ask, '--wait=0'], shell)), {
+    done: false,
+    counts: { bounded: 0, pending: 1 },
+  });
+  resume();
+  t.match(jsonOf(await run([...ask, '--wait=30'], shell)), { done: true, counts: { enforced: 1 } });
 });
 
 test('explain says who refuses an ended token, and keys list who holds a key', skip, async (t) => {

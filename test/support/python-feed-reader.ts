@@ -20,8 +20,9 @@ from feed import Feed
 feed = Feed(os.environ["URL"], os.environ["ID"], os.environ["SECRET"])
 threading.Thread(target=feed.follow, daemon=True).start()
 for line in sys.stdin:
-    sid, user, exp = json.loads(line)
-    print(json.dumps(feed.has_ended(sid, user) or exp <= time.time()), flush=True)
+    sid, user, iat, exp = json.loads(line)
+    ended = feed.has_ended(sid, user) or exp <= time.time()
+    print("ended" if ended else "ask" if feed.must_ask(iat) else "good", flush=True)
 feed.goodbye()
 `;
 
@@ -56,7 +57,7 @@ export function startPythonFeedReader(
   const waiting: ((line: string) => void)[] = [];
   createInterface({ input: child.stdout }).on('line', (line) => waiting.shift()?.(line));
   void over.then(() => {
-    for (const each of waiting) each('true');
+    for (const each of waiting) each('ended');
   });
   child.stdin.on('error', () => undefined);
   t.teardown(async () => {
@@ -65,11 +66,12 @@ export function startPythonFeedReader(
   });
   return {
     async verify(token) {
-      const { sid, sub, exp = Number.MAX_SAFE_INTEGER } = claimsOf(token);
+      const { sid, sub, iat, exp = Number.MAX_SAFE_INTEGER } = claimsOf(token);
       const answer = new Promise<string>((resolve) => waiting.push(resolve));
-      child.stdin.write(`${JSON.stringify([sid, Number(sub), exp])}\n`);
-      if ((await answer) === 'false') return {} as UserToken;
-      throw Object.assign(new Error('it has ended'), { code: 'invalid_token' });
+      child.stdin.write(`${JSON.stringify([sid, Number(sub), iat, exp])}\n`);
+      const found = await answer;
+      if (found === 'good') return {} as UserToken;
+      throw Object.assign(new Error(found), { code: found === 'ask' ? 'unavailable' : 'invalid_token' });
     },
     kill: (signal) => void child.kill(signal),
     async end() {

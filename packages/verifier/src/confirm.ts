@@ -14,8 +14,8 @@ export interface Confirm {
 
 interface Parts {
   /** @returns the seconds before which Latchkey wants no other confirmation. */
-  confirm: (position: string) => Promise<number>;
-  goodbye: () => Promise<void>;
+  confirm: (position: string, signal: AbortSignal) => Promise<number>;
+  goodbye: (signal: AbortSignal) => Promise<void>;
   clock: Pick<VerifierClock, 'monotonic'>;
   /** Milliseconds. */
   times?: Partial<typeof TIMES> | undefined;
@@ -34,7 +34,7 @@ const TIMES = {
 
 /**
  * Failures are reported to nobody: the feed goes on without confirmations, and Latchkey shows a reader that it does not
- * hear of. Each failure waits for the next heartbeat.
+ * hear of. Each failure waits for the next heartbeat, and as long as Latchkey wanted before.
  */
 export function makeConfirm({ confirm, goodbye, clock, times }: Parts): Confirm {
   const { jitter, repeat, pause, patience } = { ...TIMES, ...times };
@@ -43,7 +43,10 @@ export function makeConfirm({ confirm, goodbye, clock, times }: Parts): Confirm 
   let latest = '';
   let confirmed = '';
   let repeatAt = 0;
+  /** Milliseconds that Latchkey last asked for. */
+  let pace = 0;
   let notBefore = -Infinity;
+  const leaving = new AbortController();
   let timer: Timer | null = null;
   let sending = Promise.resolve();
 
@@ -51,12 +54,13 @@ export function makeConfirm({ confirm, goodbye, clock, times }: Parts): Confirm 
     const position = latest;
     const sent = clock.monotonic();
     try {
-      const after = await confirm(position);
+      pace = (await confirm(position, leaving.signal)) * 1000;
       confirmed = position;
       repeatAt = sent + repeat;
-      notBefore = sent + after * 1000;
+      notBefore = sent + pace;
     } catch (error) {
-      if (error instanceof RefusedError && [404, 405].includes(error.answered)) notBefore = sent + pause;
+      const isOlder = error instanceof RefusedError && [404, 405].includes(error.answered);
+      notBefore = sent + (isOlder ? pause : pace);
     }
     timer = null;
   }
@@ -80,10 +84,17 @@ export function makeConfirm({ confirm, goodbye, clock, times }: Parts): Confirm 
       if (timer !== null) clearTimeout(timer);
       if (!isSeen) return;
       // After the last confirmation, which would otherwise list this process again.
-      const said = sending.then(goodbye).catch(() => undefined);
+      const said = sending
+        .then(() => {
+          leaving.signal.throwIfAborted();
+          return goodbye(leaving.signal);
+        })
+        .catch(() => undefined);
       let late: Timer | undefined;
       await Promise.race([said, new Promise((resolve) => (late = setTimeout(resolve, patience)))]);
       clearTimeout(late);
+      // A request that hangs would keep the process from ending.
+      leaving.abort();
     },
   };
 }

@@ -49,6 +49,8 @@ interface Refusals {
 type Call = Pick<RequestInit, 'method' | 'body'> &
   Refusals & {
     headers?: Record<string, string>;
+    /** Gives up before the timeout. */
+    signal?: AbortSignal | undefined;
     /** Throws if the answer's headers show a mistake. */
     check?: (answered: Headers) => void;
   };
@@ -149,9 +151,10 @@ export function makeConnection({ settings, clock, onRenew, onDate }: Parts): Con
   }
 
   async function json(to: string, call: Call = {}): Promise<Answer> {
-    const { headers, mistakes, read, isNewer, check, ...init } = call;
+    const { headers, mistakes, read, isNewer, check, signal: given, ...init } = call;
     const accept = { accept: 'application/json' };
-    const signal = AbortSignal.timeout(TIMEOUT);
+    const timeout = AbortSignal.timeout(TIMEOUT);
+    const signal = given ? AbortSignal.any([given, timeout]) : timeout;
     const request = { ...init, signal, headers: { ...accept, ...headers } };
     const response = await send(to, request, { mistakes, read, isNewer });
     const body = await response.json().catch((error: unknown) => {

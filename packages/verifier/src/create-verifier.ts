@@ -168,8 +168,8 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
   const tellOfUsers = makeTellOfUsers(settings.onUser, reportOnce(onError));
   const reportFeed = reportOnce(onError, settings.onRecovered);
   const confirm = makeConfirm({
-    confirm: (position) => latchkey.confirm(position),
-    goodbye: () => latchkey.goodbye(),
+    confirm: (position, signal) => latchkey.confirm(position, signal),
+    goodbye: (signal) => latchkey.goodbye(signal),
     clock,
   });
   const feed = followFeed({

@@ -15,9 +15,9 @@ export interface Latchkey {
   /** Says that these long-lived and limited tokens, at most 500, have been used. */
   reportUses(tokens: readonly number[]): Promise<void>;
   /** Says how far this reader has applied the feed. @returns the seconds after which it may say so again. */
-  confirm(position: string): Promise<number>;
+  confirm(position: string, signal?: AbortSignal): Promise<number>;
   /** Says that this reader accepts no more tokens. */
-  goodbye(): Promise<void>;
+  goodbye(signal?: AbortSignal): Promise<void>;
   /** Opens the feed after the given event. The caller closes it with the signal. */
   feed(lastEventId: string | null, signal: AbortSignal): Promise<Response>;
   /** Renews no token from then on. */
@@ -68,7 +68,11 @@ export function makeLatchkey({ settings, reader, clock, onRenew, onDate }: Parts
     throw unavailable('configuration', 'the client has no right `limited`', { option: 'client' });
   }
 
-  function ofReader(call: { method: string; body?: string }): Promise<Record<string, unknown>> {
+  function ofReader(call: {
+    method: string;
+    body?: string;
+    signal?: AbortSignal | undefined;
+  }): Promise<Record<string, unknown>> {
     return asClient('revocations', ({ authorization }) =>
       json(`${url}${FEED}/readers/${reader.id}`, {
         ...call,
@@ -110,15 +114,16 @@ export function makeLatchkey({ settings, reader, clock, onRenew, onDate }: Parts
         }),
       );
     },
-    async confirm(position) {
+    async confirm(position, signal) {
       const { after } = await ofReader({
         method: 'PUT',
         body: JSON.stringify({ position, ...reader.about() }),
+        signal,
       });
       return typeof after === 'number' && after >= 0 ? Math.min(after, LONGEST_PAUSE) : 1;
     },
-    async goodbye() {
-      await ofReader({ method: 'DELETE' });
+    async goodbye(signal) {
+      await ofReader({ method: 'DELETE', signal });
     },
     async feed(lastEventId, signal) {
       const headers = {

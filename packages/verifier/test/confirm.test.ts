@@ -91,6 +91,44 @@ test('it waits as long as Latchkey asks for, and a minute if Latchkey is older',
   }
 });
 
+test('a failure waits as long as Latchkey last asked for', async (t) => {
+  const both = aWorld(t);
+  both.world.answer = () => Promise.resolve(0.3);
+  await beatUntil(both, 1);
+  both.world.answer = () => Promise.reject(unavailable('unreachable', 'away'));
+  await beatUntil(both, 2, 'a-2');
+  await pass(2 * TIMES.jitter);
+  await beatUntil(both, 3, 'a-2');
+  const [, second, third] = both.world.asked;
+  t.ok((third?.at ?? 0) - (second?.at ?? 0) >= 295);
+});
+
+test('close ends the requests that hang, so that they keep no process alive', async (t) => {
+  const signals: AbortSignal[] = [];
+  const hang = (signal: AbortSignal) => {
+    signals.push(signal);
+    return new Promise<never>((_, reject) => {
+      signal.addEventListener('abort', () => {
+        reject(unavailable('unreachable', 'aborted'));
+      });
+    });
+  };
+  const confirm = makeConfirm({
+    confirm: (_, signal) => hang(signal),
+    goodbye: hang,
+    clock: SYSTEM_CLOCK,
+    times: TIMES,
+  });
+  confirm.connected();
+  confirm.applied('a-1');
+  await until(() => signals.length > 0);
+  await confirm.close();
+  t.strictSame(
+    signals.map(({ aborted }) => aborted),
+    [true],
+  );
+});
+
 test('a failure waits for the next heartbeat', async (t) => {
   const both = aWorld(t);
   both.world.answer = () => Promise.reject(unavailable('unreachable', 'away'));
