@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { bearer, call, claimsOf, signUp } from '../support/client.ts';
-import { aReadLatchkey, READER } from '../support/read-latchkey.ts';
+import { aReadLatchkey, READER } from './read-latchkey.ts';
 import { redisMissing } from '../support/redis.ts';
 import { aRegisteredService } from '../support/registered-service.ts';
 import { sql } from '../support/sql.ts';
