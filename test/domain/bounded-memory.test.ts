@@ -11,6 +11,7 @@ const OTHERS: Record<string, string> = {
   'enforcement/confirm.ts waiting': 'the services of a bounded queue',
   'enforcement/connected.ts ends': 'one each note, for SEEN',
   'enforcement/enforcement.ts followed': 'MOST_OPEN',
+  'enforcement/enforcement.ts open': 'MOST_OPEN',
   'enforcement/progress.ts unconfirmed': 'MOST',
   'feed/fan-out.ts following': 'REVOCATION_READERS_MAX',
   'feed/fan-out.ts opening': 'REVOCATION_READERS_MAX',

@@ -33,11 +33,20 @@ export interface EnforcementAnswer {
   waiting: WaitingReader[];
 }
 
+/** An open question of a service, or of a command. */
+interface Question {
+  asker: string | null;
+  stop: () => void;
+}
+
 type Look = ReadersLook & { end: FeedPosition | null };
 
 export const MOST_WAITING = 100;
-/** Questions that may be open on a replica. */
-const MOST_OPEN = 1000;
+/** Questions that may be open on a replica, and those of one service: each judges all readers every second. */
+const MOST_OPEN = 64;
+const MOST_OPEN_PER_SERVICE = 8;
+/** Unpublished tokens that one look follows. Those of later questions wait until earlier ones are answered. */
+const MOST_FOLLOWED = 20_000;
 /** Milliseconds after which tokens have expired for everybody, also by a clock that is behind. */
 const EXPIRY_MARGIN = 65_000;
 
@@ -46,14 +55,14 @@ export function makeEnforcement(ports: EnforcementPorts) {
   const { store, feed, clock, sleep } = ports;
   /** The tokens whose publication somebody waits for, by question. */
   const followed = new Set<ReadonlySet<number>>();
-  const closing = new AbortController();
+  const open = new Set<Question>();
+  let isClosing = false;
   let latest: Look | null = null;
-  let open = 0;
 
   // All who wait share one read a second.
   const shared = makeSharedLook(
     async () => {
-      const look = await store.look([...followed].flatMap((ids) => [...ids]));
+      const look = await store.look(firstOf(followed, MOST_FOLLOWED));
       // After the readers: nobody can have confirmed more.
       latest = { ...look, end: await feed.end().catch(orNull) };
     },
@@ -118,30 +127,41 @@ export function makeEnforcement(ports: EnforcementPorts) {
   return {
     /**
      * @param wait seconds.
+     * @param asker the service; null for a command.
+     * @param gone aborts if nobody waits for the answer any more.
      * @throws AuthError `unavailable`, also if a store was away at the end of the wait and it is not done
      */
-    ask: async (target: Target, wait: number): Promise<EnforcementAnswer> => {
-      if (open >= MOST_OPEN) throw new AuthError('unavailable');
-      open++;
+    ask: async (
+      target: Target,
+      wait: number,
+      asker: string | null = null,
+      gone?: AbortSignal,
+    ): Promise<EnforcementAnswer> => {
+      const own = [...open].filter((each) => each.asker === asker).length;
+      if (open.size >= MOST_OPEN || (asker !== null && own >= MOST_OPEN_PER_SERVICE))
+        throw new AuthError('unavailable');
       const controller = new AbortController();
       const stop = () => {
         controller.abort();
       };
-      closing.signal.addEventListener('abort', stop);
-      if (closing.signal.aborted || wait === 0) stop();
+      const question = { asker, stop };
+      open.add(question);
+      gone?.addEventListener('abort', stop);
+      if (isClosing || gone?.aborted || wait === 0) stop();
       else void sleep(wait * 1000).then(stop);
       try {
         return await answer(target, controller.signal);
       } finally {
-        open--;
+        open.delete(question);
         stop();
-        closing.signal.removeEventListener('abort', stop);
+        gone?.removeEventListener('abort', stop);
       }
     },
 
     /** Whoever waits gets an answer now, because this replica stops. */
     close(): void {
-      closing.abort();
+      isClosing = true;
+      for (const { stop } of open) stop();
     },
   };
 }
@@ -226,6 +246,17 @@ function makeFenceOf(feed: Pick<RevocationFeed, 'fence'>, signal: AbortSignal) {
     /** Resolves once there is one; never if there is one already. */
     changed: () => getting ?? new Promise<void>(() => undefined),
   };
+}
+
+/** Each once: many who ask about everything follow the same ones. */
+function firstOf(sets: Iterable<ReadonlySet<number>>, most: number): number[] {
+  const all = new Set<number>();
+  for (const set of sets)
+    for (const id of set) {
+      if (all.size >= most) return [...all];
+      all.add(id);
+    }
+  return [...all];
 }
 
 function answerOf(

@@ -108,7 +108,7 @@ export function makeRenewals(ports: RenewalPorts) {
     // Before the record is read: the feed then says that whoever asked before is served.
     const mark = leases.hasFeed(master) ? await feed.askedRenewal() : null;
     // Changed users wait for a full one too, if the master was not to be seen for a moment.
-    const isFullDue = isLast || (mark && mayServe(master)) || !fulls.has(master);
+    const isFullDue = isLast || (mark !== null && mayServe(master)) || !fulls.has(master);
     const renewal = renewalOf(isFullDue ? { ...watch, tenure: null } : watch, server, clock.monotonic());
     if (renewal.isFull) fulls.set(master, renewal);
     /** When the first page had been read. */

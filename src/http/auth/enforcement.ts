@@ -9,6 +9,7 @@ import {
 import type { Target } from '../../domain/enforcement/ports.ts';
 import { operation } from '../openapi/operation.ts';
 import { BY_SERVICE } from '../openapi/description.ts';
+import { serviceOf } from '../plugins/authenticate-service.ts';
 import { IdText, integerText, parseId, Timestamp, timestamp } from '../schemas.ts';
 import { readerNames } from './readers.ts';
 
@@ -123,8 +124,17 @@ export const enforcementRoute: FastifyPluginCallbackTypebox<EnforcementRoute> = 
   app.get(
     '/api/auth/revocations/enforcement',
     { schema, ...app.auth.service('readers') },
-    async ({ query }) =>
-      answerBody(await enforcement.ask(targetOf(query), Number(query.wait ?? DEFAULT_WAIT))),
+    async (request, reply) => {
+      const { query } = request;
+      const gone = new AbortController();
+      // Also after the answer, when nobody listens any more.
+      reply.raw.once('close', () => {
+        gone.abort();
+      });
+      const wait = Number(query.wait ?? DEFAULT_WAIT);
+      const { serviceId } = serviceOf(request);
+      return answerBody(await enforcement.ask(targetOf(query), wait, serviceId, gone.signal));
+    },
   );
   done();
 };

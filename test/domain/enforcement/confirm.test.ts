@@ -122,10 +122,11 @@ test('a place is free again after a write, a goodbye and a wait that was too lon
       queues.goOff();
       t.equal(await waits, 'unavailable');
     }
-    if (end !== 'written') void unavailable(confirm(aConfirmation('d', 1)));
+    const next = end === 'written' ? 'done' : unavailable(confirm(aConfirmation('d', 1)));
     hold(Promise.resolve());
     first.resolve();
     await Promise.all([writing, waits, gone]);
+    t.equal(await next, 'done', `one that is ${end} leaves its place`);
     t.equal(await unavailable(confirm(aConfirmation('e', 1))), 'done', end);
   }
 });

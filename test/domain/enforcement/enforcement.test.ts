@@ -223,10 +223,45 @@ test('all who wait share one look a second, and a replica that stops answers wha
   t.match(await late, { done: false });
 });
 
-test('a thousand questions may be open', async (t) => {
+test('one service asks eight questions at a time, and all together 64', async (t) => {
   const { enforcement } = aWorld([aReader('a', 40)]);
-  const open = Array.from({ length: 1000 }, () => enforcement.ask({ token: 7 }, 30));
-  await t.rejects(enforcement.ask({ token: 7 }, 30), new AuthError('unavailable'));
+  const open = (asker: string | null, count: number) =>
+    Array.from({ length: count }, () => enforcement.ask({ token: 7 }, 30, asker));
+  const refused = (asker: string | null) =>
+    t.rejects(enforcement.ask({ token: 7 }, 30, asker), new AuthError('unavailable'), String(asker));
+  const all = open('shop', 8);
+  await refused('shop');
+  for (let i = 1; i < 8; i++) all.push(...open(`s${i}`, 8));
+  await refused('desk');
+  await refused(null);
   enforcement.close();
-  void Promise.all(open);
+  void Promise.all(all);
+});
+
+test('a question whose asker is gone gives its place back', async (t) => {
+  const { enforcement, pass } = aWorld([aReader('a', 40)]);
+  const gone = new AbortController();
+  const left = Array.from({ length: 8 }, () => enforcement.ask({ token: 7 }, 30, 'shop', gone.signal));
+  await pass(1000);
+  gone.abort();
+  await pass(1000);
+  for (const answer of await Promise.all(left)) t.match(answer, { done: false });
+  const next = enforcement.ask({ token: 7 }, 0, 'shop');
+  await pass(1000);
+  t.match(await next, { done: false });
+});
+
+test('what many questions follow is asked for once', async (t) => {
+  const { enforcement, state, pass } = aWorld([], { pending: [7, 8] });
+  const asked = Array.from({ length: 3 }, () => enforcement.ask({ all: true }, 1));
+  await pass(0);
+  t.strictSame(state.asked.at(-1), [7, 8]);
+  await pass(1000);
+  await pass(1000);
+  await Promise.all(asked);
+  const ids = (from: number) => Array.from({ length: 15_000 }, (_, i) => from + i);
+  const many = aWorld([], { pending: [...ids(0), ...ids(20_000)] });
+  void many.enforcement.ask({ all: true }, 1);
+  await many.pass(0);
+  t.equal(many.state.asked.at(-1)?.length, 20_000);
 });
