@@ -18,6 +18,15 @@ export const Id = Type.Integer({
   examples: [7],
 });
 
+/** The description and the examples go outside, where the reference shows them. */
+export function orNull<Schema extends TSchema>(schema: Schema) {
+  const { description, examples, ...inner } = schema as Schema & { description?: string; examples?: unknown };
+  return Type.Union([inner as unknown as Schema, Type.Null()], {
+    ...(description !== undefined && { description }),
+    ...(examples !== undefined && { examples }),
+  });
+}
+
 /** The only schema of an answer with an address (test/http/openapi/document.test.ts). */
 export const AddressSchema = Type.Object(
   {

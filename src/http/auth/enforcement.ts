@@ -1,5 +1,5 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
-import Type, { type Static, type TSchema } from 'typebox';
+import Type, { type Static } from 'typebox';
 import { AuthError } from '../../domain/errors.ts';
 import {
   MOST_WAITING,
@@ -10,7 +10,7 @@ import type { Target } from '../../domain/enforcement/ports.ts';
 import { operation } from '../openapi/operation.ts';
 import { BY_SERVICE } from '../openapi/description.ts';
 import { serviceOf } from '../plugins/authenticate-service.ts';
-import { IdText, integerText, parseId, Timestamp, timestamp } from '../schemas.ts';
+import { IdText, Timestamp, integerText, orNull, parseId, timestamp } from '../schemas.ts';
 import { readerNames } from './readers.ts';
 
 export interface EnforcementRoute {
@@ -48,8 +48,6 @@ const Query = Type.Object(
 );
 
 const count = (description: string) => Type.Integer({ description, minimum: 0, examples: [3] });
-const orNull = <Schema extends TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
-
 const Answer = Type.Object(
   {
     ended_at: orNull({

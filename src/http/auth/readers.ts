@@ -1,5 +1,5 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
-import Type, { type Static, type TSchema } from 'typebox';
+import Type, { type Static } from 'typebox';
 import { AuthError } from '../../domain/errors.ts';
 import type { ConfirmReaders } from '../../domain/enforcement/confirm.ts';
 import type { ListReaders } from '../../domain/enforcement/list-readers.ts';
@@ -13,7 +13,15 @@ import {
 import { operation } from '../openapi/operation.ts';
 import { BY_SERVICE } from '../openapi/description.ts';
 import { serviceOf } from '../plugins/authenticate-service.ts';
-import { closedBody, integerText, MessageSchema, refuseBody, Timestamp, timestamp } from '../schemas.ts';
+import {
+  MessageSchema,
+  Timestamp,
+  closedBody,
+  integerText,
+  orNull,
+  refuseBody,
+  timestamp,
+} from '../schemas.ts';
 import { parsePosition, POSITION, positionText, READER_ID } from './revocations.ts';
 
 export interface ReadersRoute {
@@ -114,8 +122,6 @@ const goodbyeSchema = operation({
   params: Params,
   response: { 200: MessageSchema },
 });
-
-const orNull = <Schema extends TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
 
 const ReaderSchema = Type.Object(
   {

@@ -162,6 +162,8 @@ function idsIn({ paths, components }: Document): [where: string, schema: JsonSch
       Object.entries(properties as Record<string, JsonSchema>)
         // That of a passkey is bytes, which its authenticator chooses.
         .filter(([name]) => isId(name) && !('rawId' in (properties as object)))
+        // That of a confirmation is seconds.
+        .filter(() => title !== 'Confirmed')
         .map(([name, schema]): [string, JsonSchema] => [`${title}/${name}`, notNull(schema)]),
     ),
   ];
