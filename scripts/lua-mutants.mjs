@@ -119,13 +119,13 @@ const HARMLESS = [
     'tidying more often changes nothing',
     'feed.lua',
     '> -> >=',
-    "if #ARGV > 8 then redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[4]) end",
+    'elseif isRenewal or isAsking or #ARGV > 11 then',
   ],
   [
     'no time is before 0',
     'feed.lua',
     "'-inf' -> ''",
-    "if #ARGV > 8 then redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[4]) end",
+    "redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[4])",
   ],
   [
     'writes the same number again',
@@ -139,7 +139,12 @@ const HARMLESS = [
     '<= -> <',
     'if isWhole and isRenewal then isWhole = now - renewed <= tonumber(ARGV[5]) end',
   ],
-  ['both are given or neither', 'feed.lua', '5 -> 6', "local isRenewal = ARGV[5] ~= ''"],
+  [
+    'both are given or neither',
+    'feed.lua',
+    '5 -> 6',
+    "local isRenewal, isAsking = ARGV[5] ~= '', ARGV[9] ~= ''",
+  ],
   [
     'the second part of an id is not read',
     'feed.lua',
