@@ -110,7 +110,7 @@ test('readers that are forgotten while they confirm are locked in the same order
   const forgetting = begun(() => makeFeedReaders({ run }).forget(serviceId, null));
   await forgetting.begin(watch);
   t.notOk(forgetting.isDone(), 'it waits for the first');
-  await confirming.query(lock, [serviceId, 'b']);
+  await confirming.query(`${lock} NOWAIT`, [serviceId, 'b']);
   await confirming.query('COMMIT');
   t.equal(await forgetting.result(), 2);
   t.strictSame(await names(), []);
