@@ -90,7 +90,7 @@ test(`the reader in Python of ${PAGE} goes nowhere else, and waits for no answer
     const token = `e30.${Buffer.from(claims).toString('base64url')}.e30`;
     return python.verify(token).then(
       () => 'good',
-      ({ code }: { code: string }) => code,
+      (error: unknown) => (error as { code: string }).code,
     );
   };
   await until(() => world.confirmations > 0);
