@@ -2,7 +2,7 @@ import { test } from 'tap';
 import { bearer, call, claimsOf, signUp } from '../support/client.ts';
 import { aDrillRange } from '../support/drill-range.ts';
 import { latchkey } from '../support/latchkey.ts';
-import { aReadLatchkey, READER } from '../support/read-latchkey.ts';
+import { aReadLatchkey, READER } from './read-latchkey.ts';
 import { redisMissing } from '../support/redis.ts';
 import { aRegisteredService } from '../support/registered-service.ts';
 import { sql } from '../support/sql.ts';

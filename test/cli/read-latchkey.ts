@@ -1,14 +1,14 @@
 import type { Test } from 'tap';
 import type { Environment } from '../../src/config/config.ts';
-import { call, headerOf, signUp } from './client.ts';
-import { NO_DATA_DIR } from './environment.ts';
-import { aFeedClient } from './feed-reader.ts';
-import { withKeys } from './keys.ts';
-import { latchkey } from './latchkey.ts';
-import { testRedis } from './redis.ts';
-import { aRegisteredService, basic } from './registered-service.ts';
-import { sql } from './sql.ts';
-import { until } from './until.ts';
+import { call, headerOf, signUp } from '../support/client.ts';
+import { NO_DATA_DIR } from '../support/environment.ts';
+import { aFeedClient } from '../support/feed-reader.ts';
+import { withKeys } from '../support/keys.ts';
+import { latchkey } from '../support/latchkey.ts';
+import { testRedis } from '../support/redis.ts';
+import { aRegisteredService, basic } from '../support/registered-service.ts';
+import { sql } from '../support/sql.ts';
+import { until } from '../support/until.ts';
 
 export const READER = 'orders-reader-0001';
 
