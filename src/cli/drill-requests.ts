@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { CLOCK_TOLERANCE } from '../domain/clock.ts';
 import { CommandError } from './command.ts';
 
 /** What is asked with the token. */
@@ -6,6 +7,12 @@ export interface Target {
   url: URL;
   /** The token is exchanged for it first; null if the service takes users' access tokens. */
   audience: string | null;
+}
+
+export interface Issued {
+  token: string;
+  /** By `performance.now()`: a 401 that comes later may be due to its expiry. */
+  goodUntil: number;
 }
 
 /** Milliseconds to wait for an answer. */
@@ -52,6 +59,16 @@ export function makeRequests(latchkey: URL, stop: AbortSignal) {
     throw new NotRun(`${line} answered ${response.status}${word}`);
   }
 
+  /** @throws NotRun */
+  async function issue(line: string, init: Omit<RequestInit, 'method'>): Promise<Issued> {
+    const from = performance.now();
+    const { access_token: token } = await call(line, init);
+    if (typeof token !== 'string') throw new NotRun(`${line} answered 200 without a token`);
+    const lifetime = lifetimeOf(token);
+    if (lifetime === null) throw new NotRun(`${line} answered 200 with a token that has no expiry`);
+    return { token, goodUntil: from + lifetime };
+  }
+
   async function statusOf({ url }: Target, token: string): Promise<number | null> {
     const response = await send(url, { headers: bearer(token) });
     await response?.body?.cancel().catch(() => undefined);
@@ -60,10 +77,10 @@ export function makeRequests(latchkey: URL, stop: AbortSignal) {
 
   return {
     /** @returns the access token. @throws NotRun */
-    async logIn(username: string, password: string): Promise<string> {
+    async logIn(username: string, password: string): Promise<Issued> {
       const body = JSON.stringify({ username, password, device: 'latchkey drill' });
       const headers = { 'content-type': 'application/json' };
-      return tokenIn('POST api/auth', await call('POST api/auth', { headers, body }));
+      return issue('POST api/auth', { headers, body });
     },
 
     async logOut(token: string): Promise<void> {
@@ -71,17 +88,14 @@ export function makeRequests(latchkey: URL, stop: AbortSignal) {
     },
 
     /** @returns the token for an audience. @throws NotRun */
-    async exchange(token: string, audience: string): Promise<string> {
+    async exchange(token: string, audience: string): Promise<Issued> {
       const body = new URLSearchParams({
         grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
         subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
         subject_token: token,
         audience,
       });
-      return tokenIn(
-        'POST api/auth/token',
-        await call('POST api/auth/token', { headers: bearer(token), body }),
-      );
+      return issue('POST api/auth/token', { headers: bearer(token), body });
     },
 
     /** @returns the status, from which a later 401 differs. @throws NotRun if the URL shows nothing. */
@@ -118,9 +132,18 @@ export function shown({ url }: Target): string {
   return `${url.origin}${url.pathname}`;
 }
 
-function tokenIn(line: string, { access_token: token }: Record<string, unknown>): string {
-  if (typeof token !== 'string') throw new NotRun(`${line} answered 200 without a token`);
-  return token;
+/** Milliseconds for which each service takes a new token, also if its clock is ahead; null if it is no JWT. */
+function lifetimeOf(token: string): number | null {
+  try {
+    const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString();
+    const { iat, exp } = JSON.parse(payload) as Record<string, unknown>;
+    // `iat` is up to a second before the issue.
+    return typeof iat === 'number' && typeof exp === 'number'
+      ? (exp - iat - 1 - CLOCK_TOLERANCE) * 1000
+      : null;
+  } catch {
+    return null;
+  }
 }
 
 function bearer(token: string): Record<string, string> {

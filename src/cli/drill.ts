@@ -9,12 +9,20 @@ import type { Postgres } from '../infra/postgres/client.ts';
 import { accountSettings, NO_NAMES } from './account-settings.ts';
 import { UsageError, type Values } from './arguments.ts';
 import type { Command, Outcome } from './command.ts';
-import { makeRequests, NotRun, refuseStopped, shown, type Requests, type Target } from './drill-requests.ts';
+import {
+  makeRequests,
+  NotRun,
+  refuseStopped,
+  shown,
+  type Issued,
+  type Requests,
+  type Target,
+} from './drill-requests.ts';
 import { countAll, describeAnswer, forMachines, withEnforcement, type Ask } from './enforcement.ts';
 
 /**
- * The external id of a drill's account begins with this, which only operators and services that manage accounts can
- * write. Anybody may sign up under its username.
+ * The external id of a drill's account is this and its username. Only operators and services that manage accounts can
+ * write one, and anybody may sign up under such a username.
  */
 const MARK = 'latchkey-drill:';
 /** Seconds after which an account that a drill has left behind is deleted: longer than a drill takes. */
@@ -156,24 +164,27 @@ async function measure(
   requests: Requests,
   stop: AbortSignal,
 ): Promise<Findings> {
-  const token = await requests.logIn(username, password);
+  const user = await requests.logIn(username, password);
   const tried = await Promise.all(
     targets.map(async (target) => {
-      const own = target.audience === null ? token : await requests.exchange(token, target.audience);
-      return { ...target, token: own, before: await requests.statusBefore(target, own) };
+      const own = target.audience === null ? user : await requests.exchange(user.token, target.audience);
+      return { ...target, own, before: await requests.statusBefore(target, own.token) };
     }),
   );
   const from = performance.now();
   const since = () => Math.round(performance.now() - from);
-  await requests.logOut(token);
+  // What a service or a reader refuses because the token has expired, it may have accepted after the logout.
+  const endOf = ({ goodUntil }: Issued) => Math.min(from + timeout, goodUntil);
+  await requests.logOut(user.token);
   const [urls, [answer, enforced]] = await Promise.all([
     Promise.all(
-      tried.map(async ({ token: own, ...target }): Promise<Measured> => {
-        const after = await requests.untilRefused(target, own, from + timeout);
-        return { ...target, after, refused: after === 401 ? since() : null };
+      tried.map(async ({ own, ...target }): Promise<Measured> => {
+        const after = await requests.untilRefused(target, own.token, endOf(own));
+        const isRefused = after === 401 && performance.now() < own.goodUntil;
+        return { ...target, after, refused: isRefused ? since() : null };
       }),
     ),
-    untilDone(ask, id, from + timeout, stop).then((asked) => [asked, asked.done ? since() : null] as const),
+    untilDone(ask, id, endOf(user), stop).then((asked) => [asked, asked.done ? since() : null] as const),
   ]);
   if (urls.length === 0 && countAll(answer.counts) === 0)
     throw new NotRun('no --url is given and no service confirms, so nothing was measured');
@@ -232,7 +243,9 @@ function describe(findings: Findings): string[] {
     verdict === 'passed' ? 'passed' : 'failed: the token was still accepted, or may have been',
     ...urls.map((each) => {
       const { before, after, refused } = each;
-      const end = refused === null ? `still ${after ?? 'no answer'} at the end` : `401 after ${refused} ms`;
+      const last =
+        after === 401 ? '401 only when it may have expired' : `still ${after ?? 'no answer'} at the end`;
+      const end = refused === null ? last : `401 after ${refused} ms`;
       return `  ${shown(each)}  ${before}, then ${end}`;
     }),
     enforced === null ? first : `${first}, after ${enforced} ms`,

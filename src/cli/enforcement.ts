@@ -53,8 +53,8 @@ interface OpenedEnforcement {
 }
 
 /**
- * The parts that answer which readers refuse what has ended. They only read the feed: what is pending there, the
- * replicas finish.
+ * The parts that answer which readers refuse what has ended. What is pending, the replicas publish. To Redis they write
+ * only that somebody asks, for the replica that renews the feed, and the beginning of an epoch if Redis has lost it.
  * @throws CommandError without the Redis of this database, AuthError `unavailable`, ConfigError
  */
 export function withEnforcement<Result>(

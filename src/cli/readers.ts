@@ -7,6 +7,7 @@ import { UsageError, type Values } from './arguments.ts';
 import { CommandError, isoOrNull, type Command } from './command.ts';
 import { withPostgres } from './database.ts';
 import {
+  countAll,
   describeAnswer,
   forMachines,
   labelOf,
@@ -110,7 +111,9 @@ const enforced: Command = async ({ env, values }) => {
   if (!(wait <= LONGEST_WAIT))
     throw new UsageError(`--wait is a number of seconds from 0 to ${LONGEST_WAIT}`);
   const answer = await withEnforcement(env, ({ ask }) => ask(target, wait));
-  return { result: forMachines(answer), text: describeAnswer(answer).join('\n'), isWell: answer.done };
+  // Without a reader, nobody has said that it refuses anything.
+  const isWell = answer.done && countAll(answer.counts) > 0;
+  return { result: forMachines(answer), text: describeAnswer(answer).join('\n'), isWell };
 };
 
 /** @throws UsageError unless exactly one is named. */

@@ -4,6 +4,7 @@ import { aDrillRange, type Answer } from '../support/drill-range.ts';
 import { anAccount, signUp } from '../support/client.ts';
 import { listen } from '../support/listen.ts';
 import { redisMissing } from '../support/redis.ts';
+import { sql } from '../support/sql.ts';
 import '../support/watch-leaks.ts';
 
 const skip = { skip: redisMissing };
@@ -114,6 +115,18 @@ test('a drill fails if a URL goes on accepting, or answers anything but 401', sk
   });
 });
 
+test('a token that was accepted until it expired passes no drill', skip, async (t) => {
+  const range = await aDrillRange(t, { EXCHANGED_TOKEN_TTL: '10' });
+  let expiresAt = 0;
+  range.answerWith((own) => {
+    if (own === 200) expiresAt = Date.now() + 10_000;
+    return Date.now() < expiresAt ? 200 : own;
+  });
+  const ran = await range.drill(['orders=/service/orders']);
+  t.equal(ran.code, 1);
+  t.match(foundIn(ran), { verdict: 'failed', urls: [{ before: 200, refused_after_ms: null }] });
+});
+
 test('wrong arguments open no account', skip, async (t) => {
   const range = await aDrillRange(t);
   for (const [more, message] of [
@@ -136,7 +149,15 @@ test('wrong arguments open no account', skip, async (t) => {
 test('nobody’s account but a drill’s is deleted', skip, async (t) => {
   const range = await aDrillRange(t);
   const { user } = await signUp(range.target, anAccount({ username: 'latchkey-drill-0' }));
+  const { user: linked } = await signUp(range.target);
+  await sql(
+    range.env.DATABASE_URL,
+    `UPDATE users SET external_id = 'latchkey-drill:of-another', created_at = created_at - interval '2 hours'
+      WHERE id = $1`,
+    [linked.id],
+  );
   t.match(foundIn(await range.drill(['/service'])), { verdict: 'passed' });
   const { user: again } = await signUp(range.target);
   t.ok(again.id > user.id);
+  t.strictSame(await range.left(), [{ id: String(linked.id) }]);
 });

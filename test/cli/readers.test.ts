@@ -1,5 +1,7 @@
 import { test } from 'tap';
 import { bearer, call, claimsOf, signUp } from '../support/client.ts';
+import { aDrillRange } from '../support/drill-range.ts';
+import { latchkey } from '../support/latchkey.ts';
 import { aReadLatchkey, READER } from './read-latchkey.ts';
 import { redisMissing } from '../support/redis.ts';
 import { aRegisteredService } from '../support/registered-service.ts';
@@ -102,6 +104,12 @@ test('the lifetime on record counts where the command has a shorter one', skip, 
   });
   resume();
   t.match(jsonOf(await run([...ask, '--wait=30'], shell)), { done: true, counts: { enforced: 1 } });
+});
+
+test('an answer that speaks for no reader is no success', skip, async (t) => {
+  const { env } = await aDrillRange(t);
+  const ran = await latchkey(['readers', 'enforced', '--all'], env);
+  t.match(ran, { code: 1, stdout: /^done, but no reader is known/ });
 });
 
 test('explain says who refuses an ended token, and keys list who holds a key', skip, async (t) => {

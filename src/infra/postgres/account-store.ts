@@ -322,7 +322,7 @@ function statusAfter(before: UserRow, { disabledAt }: AccountRow): UserStatus | 
 }
 
 /**
- * The ids of the accounts whose external id begins with `mark`, and that are older than `seconds`.
+ * The ids of the accounts whose external id is `mark` and their username, and that are older than `seconds`.
  * @param mark of visible ASCII characters, the last no `~`.
  * @throws AuthError `unavailable`
  */
@@ -336,6 +336,7 @@ export async function findMarked(prisma: PrismaClient, mark: string, seconds: nu
       Prisma.sql`
         SELECT id FROM users
         WHERE external_id IS NOT NULL AND external_id >= ${mark} AND external_id < ${end}
+          AND external_id = ${mark}::text || username
           AND created_at < clock_timestamp() - ${seconds} * interval '1 second'
         ORDER BY id`,
     ),
