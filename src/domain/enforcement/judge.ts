@@ -36,7 +36,10 @@ export interface Judgement {
 
 type Judged = Pick<JudgedReader, 'position' | 'maxStaleness' | 'whenStale' | 'seenAt'>;
 
-/** A reader may hear from a replica of a demoted master until that one's next full renewal, in milliseconds. */
+/**
+ * A reader may hear from a replica of a demoted master until that one's next full renewal, in milliseconds. One that
+ * does not reach PostgreSQL never renews, so a policy does not bound who is cut off with it (docs/enforcement.md).
+ */
 const MARGIN = 30_000;
 
 /**
