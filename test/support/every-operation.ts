@@ -106,11 +106,9 @@ async function aUser(target: TestApp, operation: string) {
     operation === 'confirmPasskey' ? created(aBrowser(), await enrolmentOptions(target, access)) : undefined;
   const without = { ...made, code: app?.code(), passkey, loginToken: '', factorId: undefined };
   if (!WITH_FACTOR.includes(operation)) return without;
-  const { id: factorId, recoveryCodes } = await aFactor(target, pair);
+  const { id: factorId, code } = await aFactor(target, pair);
   const loginToken = await firstStep(target, account.username);
-  // An app's code would expire in a long test.
-  const [code] = recoveryCodes;
-  return { ...made, access: await withFactorClaims(target, access), code, loginToken, factorId };
+  return { ...made, access: await withFactorClaims(target, access), code: code(), loginToken, factorId };
 }
 
 type User = Awaited<ReturnType<typeof aUser>>;
