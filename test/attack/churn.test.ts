@@ -253,6 +253,7 @@ async function rowsIn({ databaseUrl }: TestApp): Promise<number> {
     'users',
     'tokens',
     'known_devices',
+    'feed_readers',
     'password_resets',
     'mailed_tokens',
     'reserved_names',
