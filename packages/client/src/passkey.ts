@@ -50,8 +50,6 @@ interface CreationOptions {
 /** Milliseconds. Latchkey accepts a challenge for 5 minutes, and the user needs some of that time. */
 const RENEWAL = 240_000;
 const FACTORS = '/api/user/factors';
-/** Of all tabs of this origin, which share the browser's passkeys. */
-const LOCK = 'latchkey passkeys';
 
 let last: { abort: () => void } | undefined;
 let lastOver: Promise<unknown> = Promise.resolve();
@@ -108,8 +106,7 @@ export function offerPasskey(
         await complete(client, asked, device);
         return;
       } catch (error) {
-        // Later, so that an error of the page stays its own, and the offer goes on.
-        void Promise.resolve(error).then(onError);
+        onError?.(error);
       }
     }
   }
@@ -126,7 +123,8 @@ export function addPasskey(client: Requests, { name, current_password }: NewPass
       current_password,
     })) as CreationOptions;
     const { challenge, user, excludeCredentials = [] } = options;
-    const make = async () => {
+    let failure: unknown;
+    try {
       const credential = (await browser.navigator.credentials.create({
         signal: cut.signal,
         publicKey: {
@@ -143,11 +141,6 @@ export function addPasskey(client: Requests, { name, current_password }: NewPass
         transports: response.getTransports?.() ?? [],
       });
       return (await client.request('POST', `${FACTORS}/passkey/confirm`, { name, passkey })) as AddedPasskey;
-    };
-    let failure: unknown;
-    try {
-      // Every browser with signals has locks, so without them there is no other tab to hold back.
-      return await (browser.navigator.locks?.request(LOCK, { mode: 'shared' }, make) ?? make());
     } catch (error) {
       failure = error;
       throw error;
@@ -163,16 +156,12 @@ export function addPasskey(client: Requests, { name, current_password }: NewPass
  * Tells the browser which passkeys the signed-in user still has, so that it offers no other: call it after a
  * removal. Never rejects, because a browser that was not told only offers a passkey that is refused.
  */
-export function signalPasskeys(client: Requests): Promise<void> {
-  const signal = async (lock: unknown) => {
-    // Latchkey may lack a passkey that another tab is making, and the browser would delete it. That tab signals later.
-    if (!lock) return;
-    const { accepted_passkeys: accepted } = Object(await client.request('GET', FACTORS)) as {
-      accepted_passkeys?: AcceptedPasskeys;
-    };
-    if (accepted) await browser.PublicKeyCredential?.signalAllAcceptedCredentials?.(accepted);
+export async function signalPasskeys(client: Requests): Promise<void> {
+  const answer = await client.request('GET', FACTORS).catch(() => null);
+  const { accepted_passkeys: accepted } = Object(answer) as {
+    accepted_passkeys?: AcceptedPasskeys;
   };
-  return tell(() => browser.navigator.locks?.request(LOCK, { ifAvailable: true }, signal));
+  if (accepted) await tell(() => browser.PublicKeyCredential?.signalAllAcceptedCredentials?.(accepted));
 }
 
 /** Browsers refuse a second ceremony at a time: ends the last one, and waits for its end. */

@@ -30,15 +30,6 @@ interface CreationOptions {
 
 interface Browser {
   navigator: {
-    /** Older browsers lack it. */
-    locks?: {
-      request: <Result>(
-        name: string,
-        options: { mode?: 'shared'; ifAvailable?: true },
-        /** Without a lock if it is not available. */
-        work: (lock: unknown) => Promise<Result>,
-      ) => Promise<Result>;
-    };
     credentials: {
       create: (options: { signal: AbortSignal; publicKey: CreationOptions }) => Promise<unknown>;
       get: (options: {

@@ -14,7 +14,6 @@ interface Ceremony {
 
 interface Features {
   hasAutofill?: boolean;
-  hasLocks?: boolean;
   /** Other static members of `PublicKeyCredential`. */
   api?: Record<string, unknown>;
 }
@@ -25,7 +24,7 @@ type Options = { publicKey: Record<string, unknown>; mediation?: string; signal:
  * The browser's part of passkeys, as globals for the time of a test. It refuses a second ceremony, as
  * browsers do.
  */
-export function fakeBrowser(t: Test, { hasAutofill = true, hasLocks = true, api = {} }: Features = {}) {
+export function fakeBrowser(t: Test, { hasAutofill = true, api = {} }: Features = {}) {
   const begun: Ceremony[] = [];
   const signals: [name: string, options: unknown][] = [];
   let pending: Ceremony | undefined;
@@ -47,22 +46,12 @@ export function fakeBrowser(t: Test, { hasAutofill = true, hasLocks = true, api 
     };
   }
 
-  // Of the modes that are used: `shared`, and exclusive if it is available.
-  let held = 0;
-  const locks = {
-    async request(_: string, { ifAvailable = false }, work: (lock: object | null) => Promise<unknown>) {
-      if (ifAvailable && held > 0) return work(null);
-      held++;
-      return work({}).finally(() => held--);
-    },
-  };
-
   const note = (name: string) => (options: unknown) => {
     signals.push([name, options]);
     return Promise.resolve();
   };
   const globals = {
-    navigator: { ...(hasLocks && { locks }), credentials: { create: begin('create'), get: begin('get') } },
+    navigator: { credentials: { create: begin('create'), get: begin('get') } },
     PublicKeyCredential: {
       isConditionalMediationAvailable: () => Promise.resolve(hasAutofill),
       signalAllAcceptedCredentials: note('accepted'),
