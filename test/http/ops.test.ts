@@ -230,6 +230,7 @@ test('docs/observability.md and a scrape name the same metrics, both ways', skip
   target.composition.start();
   await useEverything(target);
   await until(async () => /^latchkey_purge_last_success\S+ \d/m.test(await scrape()));
+  await until(async () => /^latchkey_readers\{/m.test(await scrape()));
   const metrics = parseExposition(await scrape());
   const docs = documentedMetrics();
   t.strictSame([...metrics.keys()].sort(), [...docs.keys()].sort());
