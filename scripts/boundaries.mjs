@@ -35,7 +35,13 @@ export const LAYERS = [
   {
     name: 'infra-crypto',
     files: '^src/infra/crypto/',
-    may: [DOMAIN, NODE, builtins('worker_threads'), packages('scrypt-kdf', 'hash-wasm')],
+    may: [
+      DOMAIN,
+      NODE,
+      '^src/infra/pause\\.ts$',
+      builtins('worker_threads'),
+      packages('scrypt-kdf', 'hash-wasm'),
+    ],
   },
   {
     name: 'infra-embedded',
@@ -219,6 +225,7 @@ export const LAYERS = [
       '^src/infra/embedded/(embedded-database-error|postgres)\\.ts$',
       '^src/infra/installation/(facts|marks|record|redis-marks)\\.ts$',
       '^src/infra/issuers/(issuer-url|jwks)\\.ts$',
+      '^src/infra/pause\\.ts$',
       '^src/infra/postgres/(account-store|client|factor-changes|factor-keys|factor-store|failures|feed-readers|service-store|known-devices|inspect-token|last-purge|migrate|migration-error|names|one-time-tokens|password-resets|purge|recover|settings-error|token-store|user-imports|wanted-mails)\\.ts$',
       '^src/infra/redis/(connection/(connections|errors|open-redis)|heartbeat|inspect|inspect-token|recover|revocation-feed|token-states)\\.ts$',
       // It checks a token as the service does.

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { loadSettings, type Environment } from '../config/config.ts';
 import { isAudience } from '../domain/audience.ts';
-import type { EnforcementAnswer } from '../domain/enforcement/enforcement.ts';
+import { LONGEST_WAIT, type EnforcementAnswer } from '../domain/enforcement/enforcement.ts';
 import { ignoreOutage } from '../domain/errors.ts';
 import { makeScryptHasher, type ScryptCost } from '../infra/crypto/scrypt-hasher.ts';
 import { findMarked, makeAccountStore } from '../infra/postgres/account-store.ts';
@@ -29,8 +29,6 @@ const MARK = 'latchkey-drill:';
 const LEFT_AFTER = 3600;
 /** Seconds. */
 const LONGEST = 600;
-/** Seconds that one question waits. */
-const LONGEST_WAIT = 30;
 
 interface Plan {
   targets: Target[];

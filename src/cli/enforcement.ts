@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises';
 import { loadSettings, type Environment } from '../config/config.ts';
 import { judgeMark } from '../doctor/redis-mark.ts';
 import { makeEnforcement, type EnforcementAnswer } from '../domain/enforcement/enforcement.ts';
@@ -11,6 +10,7 @@ import type { PrismaClient } from '../generated/prisma/client.ts';
 import { makeMarks } from '../infra/installation/marks.ts';
 import { makeInstallationRecord } from '../infra/installation/record.ts';
 import { makeRedisMarks } from '../infra/installation/redis-marks.ts';
+import { pause } from '../infra/pause.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { makeFeedReaders } from '../infra/postgres/feed-readers.ts';
 import { orUnavailable } from '../infra/redis/connection/errors.ts';
@@ -33,8 +33,6 @@ const UNOBSERVED = {
   redisFailed: () => undefined,
   feedPublished: () => undefined,
 };
-/** Does not keep the process from ending. */
-const sleep = (ms: number) => setTimeout(ms, undefined, { ref: false });
 
 const SETTINGS = [
   ...(['REDIS_URL', 'REDIS_MODE', 'REDIS_NODES', 'REDIS_CA', 'REDIS_TIMEOUT', 'REDIS_PREFIX'] as const),
@@ -65,7 +63,7 @@ export function withEnforcement<Result>(
     withFeed(env, postgres, async (feed, accessTokenTtl) => {
       if (!feed) throw new CommandError(NEEDS_REDIS);
       const store = makeFeedReaders(postgres);
-      const enforcement = makeEnforcement({ store, feed, clock: systemClock, sleep, accessTokenTtl });
+      const enforcement = makeEnforcement({ store, feed, clock: systemClock, sleep: pause, accessTokenTtl });
       const hurry = () => {
         enforcement.close();
       };

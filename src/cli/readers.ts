@@ -1,4 +1,5 @@
 import { parseServiceName } from '../domain/services/registered-service.ts';
+import { LONGEST_WAIT } from '../domain/enforcement/enforcement.ts';
 import type { ReaderPage } from '../domain/enforcement/list-readers.ts';
 import type { Target } from '../domain/enforcement/ports.ts';
 import { makeFeedReaders } from '../infra/postgres/feed-readers.ts';
@@ -15,9 +16,6 @@ import {
   readReaders,
   withEnforcement,
 } from './enforcement.ts';
-
-/** Seconds, as over HTTP. */
-const LONGEST_WAIT = 30;
 
 /** `latchkey readers …`: who follows the feed, and who refuses what has ended. */
 export const run: Command = async (invocation) => {

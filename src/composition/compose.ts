@@ -21,6 +21,7 @@ import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
 import { targetOf } from '../infra/postgres/connection.ts';
 import { mapDatabaseErrors } from '../infra/postgres/errors.ts';
 import { countFactorKeys } from '../infra/postgres/factor-keys.ts';
+import { pause } from '../infra/pause.ts';
 import { readLastPurge } from '../infra/postgres/last-purge.ts';
 import { redisCertificateEnd } from '../infra/redis/inspect.ts';
 import { makeFeedReaders } from '../infra/postgres/feed-readers.ts';
@@ -301,7 +302,7 @@ export async function compose(
         clock,
         audit,
         logger,
-        pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
+        pause,
       }),
     /** What in the database's settings makes it impossible to serve, and what to do; null if nothing is known of it. */
     refusal: () => postgres.refusal()?.message ?? null,
@@ -426,8 +427,7 @@ const KEY_INTERVAL = 300_000;
 
 /** The registered services, held in memory and reloaded in the background. */
 export function makeServices({ issuer, prisma, clock, observe, tasks, logger }: ServicesParts) {
-  const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms).unref());
-  const directory = makeServiceDirectory({ store: makeServiceStore(prisma), clock, sleep });
+  const directory = makeServiceDirectory({ store: makeServiceStore(prisma), clock, sleep: pause });
   const keys = makeIssuerKeys({ registered: directory.issuers, clock, fetch, log: logger });
   const reload = async () => {
     await directory.load();

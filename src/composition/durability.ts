@@ -19,6 +19,7 @@ import { makeChangedUsers } from '../infra/postgres/changed-users.ts';
 import { makeRevocationStore } from '../infra/postgres/revocation-store.ts';
 import { makeStateWriter } from '../infra/postgres/state-writer.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
+import { pause } from '../infra/pause.ts';
 import { atEndOfTick } from '../infra/tick.ts';
 
 interface DurabilityParts {
@@ -60,7 +61,6 @@ export function makeDurability(parts: DurabilityParts) {
   const unpublished = { tokenStates: unpublishedStates, feed, leases, clock };
   const changes = makeRenewChanges({ ...unpublished, users: makeChangedUsers(postgres) });
   const revocations = makeRevocations({ ...unpublished, revocations: settled });
-  const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms).unref());
   const renewals = makeRenewals({
     ...unpublished,
     self: randomUUID(),

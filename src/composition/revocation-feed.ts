@@ -8,6 +8,7 @@ import { rememberFor, withEpochsFor } from '../domain/feed/epochs.ts';
 import { makeFanOut } from '../domain/feed/fan-out.ts';
 import type { FeedPosition, RevocationFeed } from '../domain/feed/ports.ts';
 import type { Observe } from '../telemetry/observe.ts';
+import { pause } from '../infra/pause.ts';
 import { makeFeedRecord } from '../infra/postgres/feed-record.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 
@@ -45,7 +46,7 @@ export function makeFeed({ prisma, clock, observe, tasks, logger, ...parts }: Fe
     serviceVersions: parts.serviceVersions,
     onRead: parts.onRead,
     clock,
-    wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
+    wait: pause,
     observe,
     onError: (error) => {
       logger.error({ err: error }, 'a reader of the feed was cut off');

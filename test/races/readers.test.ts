@@ -5,6 +5,7 @@ import { makeFeedReaders } from '../../src/infra/postgres/feed-readers.ts';
 import type { RunPrepared } from '../../src/infra/postgres/prepared.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
 import { aClient, begun } from '../support/begun.ts';
+import { NO_FACTS } from '../support/confirmation.ts';
 import { deferred } from '../support/deferred.ts';
 import { testRecords } from '../support/records.ts';
 import { aRegisteredService, withRegistry } from '../support/registered-service.ts';
@@ -18,13 +19,7 @@ async function aWorld(t: Test) {
     serviceId,
     reader,
     position: { epoch: 'e', seq },
-    instance: null,
-    software: null,
-    version: null,
-    audience: null,
-    maxStaleness: null,
-    whenStale: null,
-    keys: [],
+    ...NO_FACTS,
   });
   const names = async () => (await store.page(null, 100)).map(({ reader }) => reader);
   return { ...records, serviceId, store, confirmation, names };

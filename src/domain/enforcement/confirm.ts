@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { BoundedQueues } from '../limits/bounded.ts';
-import type { Confirmation, FeedReaderStore, ReaderKey } from './ports.ts';
+import { readerName, type Confirmation, type FeedReaderStore, type ReaderKey } from './ports.ts';
 
 interface ConfirmPorts {
   store: Pick<FeedReaderStore, 'confirm' | 'remove'>;
@@ -62,7 +62,7 @@ export function makeConfirm(ports: ConfirmPorts) {
   }
 
   function hold(confirmation: Confirmation): Promise<void> {
-    const key = nameOf(confirmation);
+    const key = readerName(confirmation);
     const known = line.get(key);
     if (known) {
       known.confirmation = confirmation;
@@ -114,7 +114,7 @@ export function makeConfirm(ports: ConfirmPorts) {
 
     /** The process accepts no more tokens. What it confirmed before does not come back. @throws AuthError `unavailable` */
     sayGoodbye: async (key: ReaderKey): Promise<void> => {
-      const name = nameOf(key);
+      const name = readerName(key);
       const held = line.get(name);
       if (held) {
         line.delete(name);
@@ -136,9 +136,4 @@ function heldOf(confirmation: Confirmation): Held {
     [resolve, reject] = settle;
   });
   return { confirmation, resolve, reject, written };
-}
-
-/** No service id holds a space. */
-function nameOf({ serviceId, reader }: ReaderKey): string {
-  return `${serviceId} ${reader}`;
 }

@@ -5,6 +5,7 @@ import type { FeedPosition, RevocationFeed } from '../feed/ports.ts';
 import {
   MOST_READERS,
   NAMELESS,
+  readerName,
   SEEN,
   type FeedReaderStore,
   type ReaderKey,
@@ -46,14 +47,15 @@ export function makeConnected({ store, connected, feed, clock }: ConnectedPorts)
     const present = connected();
     for (const each of present) {
       const key = { serviceId: each.service.serviceId, reader: each.id ?? NAMELESS };
-      const known = rows.get(nameOf(key));
+      const known = rows.get(readerName(key));
       const isNew = !noted.has(each) || key.reader === NAMELESS || known?.isNew === true;
-      rows.set(nameOf(key), { ...key, isNew });
+      rows.set(readerName(key), { ...key, isNew });
     }
-    const missing = new Set((await store.note([...rows.values()], clock.now())).map(nameOf));
+    const missing = new Set((await store.note([...rows.values()], clock.now())).map(readerName));
     noted = new WeakSet(
       present.filter(
-        ({ service, id }) => !missing.has(nameOf({ serviceId: service.serviceId, reader: id ?? NAMELESS })),
+        ({ service, id }) =>
+          !missing.has(readerName({ serviceId: service.serviceId, reader: id ?? NAMELESS })),
       ),
     );
   }
@@ -98,8 +100,3 @@ export function makeConnected({ store, connected, feed, clock }: ConnectedPorts)
 }
 
 export type Connected = ReturnType<typeof makeConnected>;
-
-/** No service id holds a space. */
-function nameOf({ serviceId, reader }: ReaderKey): string {
-  return `${serviceId} ${reader}`;
-}

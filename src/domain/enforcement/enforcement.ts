@@ -42,6 +42,8 @@ interface Question {
 type Look = ReadersLook & { end: FeedPosition | null };
 
 export const MOST_WAITING = 100;
+/** Seconds that a question may wait. */
+export const LONGEST_WAIT = 30;
 /** Questions that may be open on a replica, and those of one service: each judges all readers every second. */
 const MOST_OPEN = 64;
 const MOST_OPEN_PER_SERVICE = 8;

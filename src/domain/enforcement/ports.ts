@@ -8,6 +8,11 @@ export interface ReaderKey {
   reader: string;
 }
 
+/** One text for a key. No service id holds a space. */
+export function readerName({ serviceId, reader }: ReaderKey): string {
+  return `${serviceId} ${reader}`;
+}
+
 /** Stands for the readers of a service that have no id, as of 1.0.0, and for those beyond MOST_READERS. */
 export const NAMELESS = '';
 

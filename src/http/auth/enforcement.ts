@@ -2,6 +2,7 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import Type, { type Static } from 'typebox';
 import { AuthError } from '../../domain/errors.ts';
 import {
+  LONGEST_WAIT,
   MOST_WAITING,
   type Enforcement,
   type EnforcementAnswer,
@@ -39,7 +40,7 @@ const Query = Type.Object(
         description:
           'How many seconds to wait until it is done; 5 by default. An answer needs about two to know that a reader has enforced it',
         minimum: 0,
-        maximum: 30,
+        maximum: LONGEST_WAIT,
         example: 10,
       }),
     ),

@@ -7,6 +7,7 @@ import {
 import type { KeyInUse, KeyNotes, KeyRegistry, KeyRing, KeySet } from '../../domain/access-tokens/ports.ts';
 import { makeSharedLook } from '../../domain/limits/shared-look.ts';
 import { AuthError } from '../../domain/errors.ts';
+import { pause } from '../pause.ts';
 import { keysOf, readFolder, readKeyFiles } from './key-files.ts';
 import { parseRefreshSecrets } from './keys.ts';
 
@@ -93,7 +94,7 @@ export function makeKeyRing(options: KeyRingOptions): SettledKeyRing {
     },
     {
       clock: { monotonic: () => performance.now() },
-      sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
+      sleep: pause,
     },
   );
   const missingNow = () => {

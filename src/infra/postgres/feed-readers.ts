@@ -1,5 +1,6 @@
 import {
   NAMELESS,
+  readerName,
   SEEN,
   type EndedTarget,
   type FeedReaderStore,
@@ -51,8 +52,8 @@ export function makeFeedReaders({ run }: Pick<Postgres, 'run'>): FeedReaderStore
       if (added.length > 0) await write(ADD, [...keysOf(added), new Date(at)]);
       if (known.length === 0) return [];
       const rows = await write<KeyRow>(SEE, [...keysOf(known), new Date(at)]);
-      const found = new Set(rows.map((row) => `${row.client_id} ${row.reader}`));
-      return known.filter(({ serviceId, reader }) => !found.has(`${serviceId} ${reader}`));
+      const found = new Set(rows.map((row) => readerName({ serviceId: row.client_id, reader: row.reader })));
+      return known.filter((key) => !found.has(readerName(key)));
     },
 
     async fold(most) {

@@ -4,19 +4,14 @@ import { AuthError } from '../../../src/domain/errors.ts';
 import type { Confirmation, ReaderKey } from '../../../src/domain/enforcement/ports.ts';
 import { someQueues } from '../../support/bounded-queues.ts';
 import { aClock } from '../../support/clock.ts';
+import { NO_FACTS } from '../../support/confirmation.ts';
 import { deferred } from '../../support/deferred.ts';
 
 const aConfirmation = (reader: string, seq: number, serviceId = 'shop'): Confirmation => ({
   serviceId,
   reader,
   position: { epoch: 'e', seq },
-  instance: null,
-  software: null,
-  version: null,
-  audience: null,
-  maxStaleness: null,
-  whenStale: null,
-  keys: [],
+  ...NO_FACTS,
 });
 
 function aWorld({ readers = 0, perService = 2 } = {}) {

@@ -1,6 +1,7 @@
 import { test, type Test } from 'tap';
 import { MOST_READERS, NAMELESS, type Confirmation } from '../../../src/domain/enforcement/ports.ts';
 import { makeFeedReaders } from '../../../src/infra/postgres/feed-readers.ts';
+import { NO_FACTS } from '../../support/confirmation.ts';
 import { aRegisteredService, withRegistry } from '../../support/registered-service.ts';
 import { testRecords } from '../../support/records.ts';
 import { sql } from '../../support/sql.ts';
@@ -15,13 +16,7 @@ async function aWorld(t: Test) {
   const aConfirmation = (reader: string, seq: number, more: Partial<Confirmation> = {}): Confirmation => ({
     ...key(reader),
     position: { epoch: 'e', seq },
-    instance: null,
-    software: null,
-    version: null,
-    audience: null,
-    maxStaleness: null,
-    whenStale: null,
-    keys: [],
+    ...NO_FACTS,
     ...more,
   });
   const rows = async () =>

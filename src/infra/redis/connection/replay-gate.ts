@@ -1,4 +1,5 @@
 import { reasonOf } from '../../../domain/errors.ts';
+import { pause } from '../../pause.ts';
 import type { Connections } from './connections.ts';
 
 /** Milliseconds between two attempts to replay. */
@@ -66,7 +67,7 @@ export function makeReplayGate(
             const reason = reasonOf(error);
             if (reason !== failure) report.failed(reason);
             failure = reason;
-            await new Promise((resolve) => setTimeout(resolve, RETRY).unref());
+            await pause(RETRY);
             current = connections.current();
           }
         }
