@@ -32,6 +32,8 @@ const WITHOUT_LANE: Record<string, number> = {
   // The row of a service or of a file, by a command.
   'service-store.ts': 1,
   'user-imports.ts': 1,
+  // Rows of readers and of their services, which belong to no account.
+  'feed-readers.ts': 3,
   // Background tasks, each of which runs once at a time in a replica: write-behind, and the look-up of names that asked
   // for a reset.
   'state-writer.ts': 6,
