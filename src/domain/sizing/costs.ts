@@ -64,7 +64,18 @@ export const COSTS: Costs = {
   idle: { replica: 0.0107, redis: 0.0006, postgres: 0.0017 },
   redis: { verify: 6.91, refresh: 23.8, coldRefresh: 56.8, login: 465 },
   postgres: { refresh: 18.6, coldRefresh: 297, login: 2790 },
-  changes: null,
+  changes: {
+    revocation: {
+      replica: { once: 696, eachReplica: 5.5 },
+      redis: { once: 83, eachReplica: 2.4 },
+      postgres: { once: 353, eachReplica: 32.9 },
+    },
+    user: {
+      replica: { once: 3869, eachReplica: 0 },
+      redis: { once: 342, eachReplica: 0 },
+      postgres: { once: 2310, eachReplica: 37.3 },
+    },
+  },
   reader: { quiet: 16, busy: 66 },
   bytes: { redisSession: 261, redisUser: 261, redisRevoked: 205, token: 235, user: 598, knownDevice: 132 },
 };
