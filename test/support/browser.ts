@@ -64,7 +64,8 @@ export async function watch(page: Page, origin: string): Promise<Watched> {
   page.setDefaultTimeout(0);
   page.on('pageerror', (error) => complaints.push(`error: ${error.message}`));
   page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) complaints.push(`console: ${message.text()} ${message.location().url}`);
+    if (['error', 'warning'].includes(message.type()))
+      complaints.push(`console: ${message.text()} ${message.location().url}`);
   });
   page.on('request', (request) => {
     const url = request.url();
