@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { thisMachine, type Machine } from '../table.ts';
 import type { ChangeFigure } from './changes.ts';
+import type { ConfirmedFigure } from './confirmed.ts';
 import type { UserFigure } from './big-user.ts';
 import type { Figure, IdleFigure } from './measure.ts';
 import type { MixedFigure } from './mixed.ts';
@@ -18,6 +19,7 @@ export const PARTS = [
   'tokens',
   'changes',
   'readers',
+  'confirmed',
   'uses',
   'replay',
   'proxied',
@@ -56,6 +58,7 @@ export interface ScaleDocument {
   tokens?: Measured<UserFigure>;
   changes?: Measured<ChangeFigure>;
   readers?: Measured<ReadersFigure>;
+  confirmed?: Measured<ConfirmedFigure>;
   uses?: Measured<UsesFigure>;
   replay?: Measured<ReplayFigure>;
   proxied?: Measured<ProxiedFigure>;

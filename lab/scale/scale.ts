@@ -1,10 +1,10 @@
 /**
  * `npm run scale`: how costs grow with replicas, connections, sessions, users, the tokens of one user, what
- * changes, the readers of the feed, and the uses that verifiers report. The last part checks the cost model
- * of src/domain/sizing against mixes that it was not fitted to.
+ * changes, the readers of the feed, what they confirm, and the uses that verifiers report. The last part checks
+ * the cost model of src/domain/sizing against mixes that it was not fitted to.
  *
  * Arguments: the parts to run, all by default: replicas connections sessions new cold tokens changes readers
- * uses replay proxied large mixed.
+ * confirmed uses replay proxied large mixed.
  *
  * --json    one line of JSON
  * --save    writes these parts to docs/scaling.json, and the tables of docs/performance.md
@@ -17,6 +17,7 @@ import { makeWorld } from '../bench/world.ts';
 import { loadBefore, print, save } from '../table.ts';
 import { measureBigUser } from './big-user.ts';
 import { measureChanges } from './changes.ts';
+import { measureConfirmed } from './confirmed.ts';
 import { measuredCosts, writeCosts } from './costs.ts';
 import { measure, type Bench } from './measure.ts';
 import { measureMixed, MIXED, SMOKE_MIX } from './mixed.ts';
@@ -161,6 +162,14 @@ async function measureAll(bench: Bench, load: number): Promise<ScaleDocument> {
     figures: await measureReaders(bench, lists('SCALE_READERS')),
     machine: machine(),
   }));
+  await note('confirmed', async () => {
+    const setUp = {
+      readers: amount('SCALE_CONFIRMING', flags.smoke),
+      replicas: amount('SCALE_CONFIRMED_REPLICAS', flags.smoke),
+      seconds: amount('SCALE_CONFIRMED_SECONDS', flags.smoke),
+    };
+    return { figures: await measureConfirmed(bench, setUp), machine: machine() };
+  });
   await note('uses', async () => {
     const setUp = {
       tokens: amount('SCALE_USED', flags.smoke),

@@ -21,6 +21,10 @@ const AMOUNTS = {
   SCALE_REPLAY_ENDS: [900_000, 1000],
   SCALE_REPLAY_USERS: [100_000, 500],
   SCALE_REPLAY_ROUNDS: [3, 1],
+  /** Readers that confirm what they have applied, and for how many seconds a session ends each second. */
+  SCALE_CONFIRMING: [1000, 3],
+  SCALE_CONFIRMED_REPLICAS: [10, 1],
+  SCALE_CONFIRMED_SECONDS: [60, 3],
   /**
    * Long-lived tokens, each of which every verifier takes in each minute; and milliseconds of such a minute.
    */

@@ -2,6 +2,7 @@ import type { Sample } from '../bench/statistics.ts';
 import { COSTS, REMEMBERED, type Costs } from '../../src/domain/sizing/costs.ts';
 import { coresOf, isRemembered } from '../../src/domain/sizing/demand.ts';
 import type { ChangeFigure } from './changes.ts';
+import type { ConfirmedFigure } from './confirmed.ts';
 import type { ReadersFigure } from './readers.ts';
 import type { ReplayFigure } from './replay.ts';
 import { rowWritesOf } from '../../src/domain/sizing/stores.ts';
@@ -60,6 +61,7 @@ function tablesOf(document: ScaleDocument, costs: Costs): Partial<Record<Part, T
     tokens,
     changes,
     readers,
+    confirmed,
     uses,
     replay,
     proxied,
@@ -78,6 +80,7 @@ function tablesOf(document: ScaleDocument, costs: Costs): Partial<Record<Part, T
     ...(tokens && { tokens: [tokensTable(tokens.figures)] }),
     ...(changes && { changes: [changesTable(changes.figures)] }),
     ...(readers && { readers: [readersTable(readers.figures)] }),
+    ...(confirmed && { confirmed: [confirmedTable(confirmed.figures)] }),
     ...(uses && { uses: [usesTable(uses.figures)] }),
     ...(replay && { replay: [replayTable(replay.figures)] }),
     ...(proxied && { proxied: [proxiedTable(proxied.figures)] }),
@@ -200,6 +203,32 @@ function readersTable(figures: readonly ReadersFigure[]): Table {
     title: 'Readers of the feed on one replica',
     head: ['readers', 'CPU µs a second, each', 'with 6 events a second'],
     rows: figures.map(({ readers, quiet, busy }) => [readers, quiet, busy]),
+  };
+}
+
+function confirmedTable(figures: readonly ConfirmedFigure[]): Table {
+  return {
+    title: 'Readers that confirm, with a revocation a second',
+    head: [
+      'readers',
+      'replicas',
+      'rows written/s',
+      'kB of WAL/s',
+      'PostgreSQL CPU ms/s',
+      'CPU ms/s of all replicas',
+      'ms until it is done',
+      'p99',
+    ],
+    rows: figures.map(({ readers, replicas, rows, walBytes, postgresMillis, replicaMillis, done }) => [
+      readers,
+      replicas,
+      fixed(rows, 0),
+      fixed(walBytes / 1000, 0),
+      fixed(postgresMillis, 0),
+      fixed(replicaMillis, 0),
+      fixed(done.median, 0),
+      fixed(done.p99, 0),
+    ]),
   };
 }
 
