@@ -408,7 +408,10 @@ test('every mistake names its variable', async (t) => {
       t.notMatch(agent.log(), /mistyped/);
       t.equal((await fetch(`${agent.opsUrl}/health/ready`)).status, 503, String(line));
       t.equal(await agent.exited, 1, `${String(line)} ends after 30 s`);
-      const [warning, last, ...others] = agent.lines().filter(({ msg }) => msg !== 'serving');
+      // A busy machine may answer late, which is no mistake.
+      const [warning, last, ...others] = agent
+        .lines()
+        .filter(({ msg, reason }) => msg !== 'serving' && reason !== 'unreachable');
       t.match(
         [warning, last],
         [
