@@ -253,7 +253,12 @@ test('the single-page app of examples/spa', { skip: chromiumMissing }, async (t)
   });
 
   await t.test('neither tab complains, and the server gives nothing else', async (t) => {
-    t.strictSame([...complaints, ...second.complaints], []);
+    // The list of factors may have been on its way when the other tab logged out everywhere.
+    const late = /401.*\/api\/user\/factors$/;
+    t.strictSame(
+      [...complaints, ...second.complaints].filter((each) => !late.test(each)),
+      [],
+    );
     for (const path of ['/serve.mjs', '/client/..%2fpackage.json', '/client/main.d.ts'])
       t.equal((await fetch(url + path)).status, 404, path);
   });

@@ -58,10 +58,13 @@ export async function openPage(t: Test, origin: string): Promise<Watched> {
   return watch(await context.newPage(), origin);
 }
 
+/** Milliseconds: an element that never comes fails the test, and names itself. */
+const PATIENCE = 120_000;
+
 /** Also for another tab of the profile. */
 export async function watch(page: Page, origin: string): Promise<Watched> {
   const complaints: string[] = [];
-  page.setDefaultTimeout(0);
+  page.setDefaultTimeout(PATIENCE);
   page.on('pageerror', (error) => complaints.push(`error: ${error.message}`));
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type()))
