@@ -61,7 +61,7 @@ export function makeUses({ report, size, onReport, times }: Parts): Uses {
     for (const sid of waiting) if (used.size < size) used.add(sid);
     timer = null;
     if (isClosed) return;
-    if (failure instanceof RefusedError && failure.answered === 404) waitFor(pause);
+    if (failure instanceof RefusedError && [404, 405].includes(failure.answered)) waitFor(pause);
     else if (used.size > 0) waitFor(interval);
   }
 
