@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SYSTEM_CLOCK } from '../../packages/verifier/src/clock.ts';
 import { makeVerifier, type Verifier } from '../../packages/verifier/src/create-verifier.ts';
+import { claimsOf } from '../../test/support/client.ts';
 import { basic } from '../../test/support/registered-service.ts';
 import { populate } from '../bench/population.ts';
 import { quantile } from '../bench/statistics.ts';
@@ -70,10 +71,8 @@ export async function measureConfirmed(
     const logout = await fetch(`${urlOf(i)}/api/auth`, { method: 'DELETE', headers });
     if (!logout.ok) throw new Error(`a logout was answered ${logout.status}`);
     const since = performance.now();
-    const { sid } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as {
-      sid: number;
-    };
-    const answer = await fetch(`${urlOf(i + 1)}/api/auth/revocations/enforcement?token=${sid}&wait=${WAIT}`, {
+    const query = `token=${String(claimsOf(token).sid)}&wait=${WAIT}`;
+    const answer = await fetch(`${urlOf(i + 1)}/api/auth/revocations/enforcement?${query}`, {
       headers: basic(service),
     });
     const { done, counts } = (await answer.json()) as { done?: boolean; counts?: { enforced: number } };

@@ -1,4 +1,4 @@
-import { RefusedError } from './connection.ts';
+import { isFromOlder } from './connection.ts';
 import type { VerifierClock } from './clock.ts';
 import { setBackgroundTimeout, type Timer } from './runtime.ts';
 
@@ -59,8 +59,7 @@ export function makeConfirm({ confirm, goodbye, clock, times }: Parts): Confirm 
       repeatAt = sent + repeat;
       notBefore = sent + pace;
     } catch (error) {
-      const isOlder = error instanceof RefusedError && [404, 405].includes(error.answered);
-      notBefore = sent + (isOlder ? pause : pace);
+      notBefore = sent + (isFromOlder(error) ? pause : pace);
     }
     timer = null;
   }

@@ -307,3 +307,8 @@ export class RefusedError extends VerifierError {
     this.answered = answered;
   }
 }
+
+/** Whether this Latchkey is too old to have the operation. Where its path fits another operation, the answer is 405. */
+export function isFromOlder(error: unknown): boolean {
+  return error instanceof RefusedError && [404, 405].includes(error.answered);
+}

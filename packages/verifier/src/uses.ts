@@ -1,4 +1,4 @@
-import { RefusedError } from './connection.ts';
+import { isFromOlder } from './connection.ts';
 import type { Latchkey } from './latchkey.ts';
 import { setBackgroundTimeout, type Timer } from './runtime.ts';
 
@@ -61,7 +61,7 @@ export function makeUses({ report, size, onReport, times }: Parts): Uses {
     for (const sid of waiting) if (used.size < size) used.add(sid);
     timer = null;
     if (isClosed) return;
-    if (failure instanceof RefusedError && [404, 405].includes(failure.answered)) waitFor(pause);
+    if (isFromOlder(failure)) waitFor(pause);
     else if (used.size > 0) waitFor(interval);
   }
 

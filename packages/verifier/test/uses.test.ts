@@ -86,7 +86,7 @@ test('a use that was not reported is reported later, beside those that came mean
 
 test('an older Latchkey is asked again after the pause', async (t) => {
   const { world, uses } = aWorld(t);
-  world.answer = () => Promise.reject(new RefusedError(404, 'unexpected_answer', 'no Latchkey'));
+  world.answer = () => Promise.reject(new RefusedError(405, 'unreachable', 'older'));
   uses.note(7);
   await until(() => world.outcomes.length > 0);
   const since = performance.now();
