@@ -42,7 +42,9 @@ async function anInstallation(t: Test) {
 /** Everything that replicas store, but for what those that agree renew: signs of life, the mark, positions of the feed. */
 async function stored(url: string, { url: redisUrl, prefix }: { url: string; prefix: string }) {
   const redis = new Redis(redisUrl);
-  const keys = (await redis.keys(`${prefix}*`)).filter((key) => !/serving$|mark$|renewer|feed/.test(key)).sort();
+  const keys = (await redis.keys(`${prefix}*`))
+    .filter((key) => !/serving$|mark$|renewer|feed/.test(key))
+    .sort();
   const values = await Promise.all(keys.map((key) => redis.dumpBuffer(key)));
   const renewer = await redis.hget(`${prefix}renewer`, 'replica');
   redis.disconnect();
