@@ -68,6 +68,43 @@ test('a tombstone lost on an open connection is set again', { skip: redisMissing
   t.notMatch(other.log(), 'Redis', 'its connection stayed open');
 });
 
+test('a replica that disagrees with its installation changes no store', { skip: redisMissing }, async (t) => {
+  const { url, prefix } = testRedis(t);
+  const { url: databaseUrl } = await testDatabase(t);
+  const redis = new Redis(url);
+  t.teardown(() => {
+    redis.disconnect();
+  });
+  const settings = { DATABASE_URL: databaseUrl, REDIS_URL: url, REDIS_PREFIX: prefix };
+  await t.test('before', async (t) => {
+    const env = { ...settings, ISSUER: 'https://auth.example.com' };
+    const { composition } = await buildTestApp(t, { databaseUrl, env });
+    composition.start();
+    await until(async () => (await redis.keys(`${prefix}*renewer`)).length > 0);
+  });
+  // Any replica of the installation would say at once that it serves.
+  await sql(databaseUrl, "UPDATE installation SET at = at - interval '1 minute'");
+  const stored = async () => {
+    const keys = (await redis.keys(`${prefix}*`)).sort();
+    return {
+      keys: await Promise.all(keys.map(async (key) => [key, (await redis.dumpBuffer(key)).toString('hex')])),
+      installation: await sql(databaseUrl, 'SELECT * FROM installation ORDER BY name'),
+      marks: await sql(databaseUrl, 'SELECT * FROM installation_marks ORDER BY at'),
+    };
+  };
+  const before = await stored();
+  const odd = await buildTestApp(t, {
+    databaseUrl,
+    env: { ...settings, ISSUER: 'https://auth.example.com/' },
+    storesAnswer: false,
+  });
+  odd.composition.start();
+  await until(() => odd.log().includes('disagrees with its installation'));
+  // Each background task had its turn.
+  await new Promise((resolve) => setTimeout(resolve, 2500));
+  t.strictSame(await stored(), before);
+});
+
 test('a replica that stops leaves its lease to the next one', { skip: redisMissing }, async (t) => {
   const { url, prefix } = testRedis(t);
   const redis = new Redis(url);

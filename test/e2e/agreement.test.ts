@@ -39,14 +39,13 @@ async function anInstallation(t: Test) {
   return { url, redis, env, start, recorded };
 }
 
-/** Everything that replicas store, but for what those that agree renew: signs of life, the mark, positions of the feed. */
+/** Everything that replicas store, but for what those that agree renew: signs of life, mark, lease, and the feed's end. */
 async function stored(url: string, { url: redisUrl, prefix }: { url: string; prefix: string }) {
   const redis = new Redis(redisUrl);
   const keys = (await redis.keys(`${prefix}*`))
     .filter((key) => !/serving$|mark$|renewer|feed/.test(key))
     .sort();
   const values = await Promise.all(keys.map((key) => redis.dumpBuffer(key)));
-  const renewer = await redis.hget(`${prefix}renewer`, 'replica');
   redis.disconnect();
   const rows = await Promise.all(
     [
@@ -58,7 +57,7 @@ async function stored(url: string, { url: redisUrl, prefix }: { url: string; pre
       sql(url, `SELECT md5(string_agg(one::text, ',' ORDER BY one::text)) AS sum FROM (${query}) AS one`),
     ),
   );
-  return { keys: keys.map((key, i) => [key, values[i]?.toString('hex')]), renewer, rows };
+  return { keys: keys.map((key, i) => [key, values[i]?.toString('hex')]), rows };
 }
 
 async function healthOf({ opsUrl }: Service) {
