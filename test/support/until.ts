@@ -1,8 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Resolves as soon as the condition holds. Only the test's own timeout limits the wait. */
+/** Far longer than anything takes on a busy machine: a wait that never ends should say for what. */
+const LIMIT = 240_000;
+
+/** Resolves as soon as the condition holds. @throws Error with its text if it never does */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await sleep(5);
+  const deadline = performance.now() + LIMIT;
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`it never came: ${String(condition)}`);
+    await sleep(5);
+  }
 }
 
 /**
