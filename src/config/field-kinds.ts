@@ -27,6 +27,8 @@ export interface Description {
   required?: boolean;
   /** The service refuses to start in production with it, so the chart does not offer it. */
   refusedInProduction?: boolean;
+  /** To be set when every replica is of this release, because the one before knows nothing of it. */
+  waits?: boolean;
 }
 
 export interface Rate {
@@ -39,6 +41,10 @@ export function field<Type>(
   description: Description,
 ): Field<Type> {
   return { schema, ...description };
+}
+
+export function waiting<Type>(described: Field<Type>): Field<Type> {
+  return { ...described, waits: true };
 }
 
 export function onByDefault(meaning: string): Field<boolean> {

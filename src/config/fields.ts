@@ -17,6 +17,7 @@ import {
   readNodes,
   url,
   usernames,
+  waiting,
   wholeNumber,
   readOrigins,
   readPasskeyOrigins,
@@ -285,13 +286,16 @@ const ACCOUNT_FIELDS = {
     'seconds',
     'lifetime of a token in an [invitation](services.md#inviting-a-user)',
   ),
-  EMAIL_VERIFICATION: offByDefault('want a mail that verifies the address after a signup or a new address'),
-  NOTICES: offByDefault('want mails that tell users what changed in their accounts'),
+  EMAIL_VERIFICATION: waiting(
+    offByDefault('want a mail that verifies the address after a signup or a new address'),
+  ),
+  NOTICES: waiting(offByDefault('want mails that tell users what changed in their accounts')),
   EMAIL_VERIFICATION_TTL: integer(60, 30 * 86_400, 86_400, 'seconds', 'lifetime of a verification token'),
   FACTOR_KEYS: field(z.string().optional(), {
     type: 'list of base64url (secret)',
     defaultText: 'none; generated in DATA_DIR for the embedded database',
     meaning: '32 bytes each: the first encrypts TOTP secrets, all decrypt. Without it none is added',
+    waits: true,
   }),
   /** Without it, the host of ISSUER (config.ts). */
   FACTOR_ISSUER: field(factorIssuer().optional(), {
@@ -304,6 +308,7 @@ const ACCOUNT_FIELDS = {
     defaultText: 'none',
     meaning:
       'domain of the [passkeys](second-factor.md#passkeys), for which each is kept; without it, they are off',
+    waits: true,
   }),
   WEBAUTHN_ORIGINS: field(
     z
@@ -314,6 +319,7 @@ const ACCOUNT_FIELDS = {
       type: 'list of origins',
       defaultText: 'none',
       meaning: 'pages and apps that may use passkeys; each host is `WEBAUTHN_RP_ID` or below it',
+      waits: true,
     },
   ),
   FACTOR_LOGIN_MAX_AGE: integer(

@@ -8,6 +8,13 @@ test('docs/configuration.md equals the output of npm run docs', async (t) => {
   t.equal(readFileSync('docs/configuration.md', 'utf8'), await configurationDocument());
 });
 
+test('docs/upgrading.md says of each variable that waits for the last replica when to set it', (t) => {
+  const [, after = ''] = readFileSync('docs/upgrading.md', 'utf8').split('#### After');
+  const [steps = ''] = after.split('#### Going back');
+  for (const [name, { waits }] of Object.entries<Description>(FIELDS)) if (waits) t.match(steps, `\`${name}`);
+  t.end();
+});
+
 test('every variable belongs to a group, which docs/configuration.md lists', (t) => {
   t.strictSame(Object.values(FIELD_GROUPS).flatMap(Object.keys), Object.keys(FIELDS));
   t.end();

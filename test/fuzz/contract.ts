@@ -132,14 +132,19 @@ export function makeContract(document: Document) {
     });
   }
 
-  /** The properties that an operation's body must have. */
-  function required({ requestBody }: Operation): string[] {
+  /** The properties that an operation's body must have, and those that may be null. */
+  function properties({ requestBody }: Operation): { required: string[]; nullable: string[] } {
     const [media] = Object.values(requestBody?.content ?? {});
     const schema = media && resolve<JsonSchema>(document, media.schema);
-    return (schema?.required ?? []) as string[];
+    const isNullable = (property: JsonSchema) => validate(property, null).length === 0;
+    const described = Object.entries((schema?.properties ?? {}) as Record<string, JsonSchema>);
+    return {
+      required: (schema?.required ?? []) as string[],
+      nullable: described.filter(([, property]) => isNullable(property)).map(([name]) => name),
+    };
   }
 
-  return { operations, check, required };
+  return { operations, check, properties };
 }
 
 type Example = Record<string, unknown>;

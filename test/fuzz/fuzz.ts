@@ -42,7 +42,7 @@ export async function fuzz({ url, document, count, seed, client }: FuzzOptions):
       const index = next++;
       const dice = makeDice(seed * 1_000_003 + index, run);
       const { known, request: good } = aRequest(dice, contract, world);
-      const request = withMistake(good, dice, contract.required(known.operation));
+      const request = withMistake(good, dice, contract.properties(known.operation));
       const bytes = bytesOf(request);
       // After bytes that are not HTTP, the start of the next answer cannot be found on that connection.
       const line = request.raw ? openWire(url) : wire;

@@ -5,20 +5,26 @@ import { rawRequest } from './raw-requests.ts';
 import type { Request } from './requests.ts';
 
 /** One mistake in a request. Some requests allow it. */
-export type Mistake = (request: Request, dice: Dice, required: string[]) => Partial<Request>;
+export type Mistake = (request: Request, dice: Dice, properties: Properties) => Partial<Request>;
+
+/** Of its body, by name. */
+interface Properties {
+  required: string[];
+  nullable: string[];
+}
 
 /** Mistakes that need a body. */
 const IN_BODY: Record<string, Mistake> = {
-  'a property is missing': (request, dice, required) => {
+  'a property is missing': (request, dice, { required }) => {
     if (required.length === 0) return {};
     const left = Object.entries(valuesOf(request));
     const name = dice.pick(required);
     return { body: json(Object.fromEntries(left.filter(([key]) => key !== name))), expects: 'refusal' };
   },
-  'a property has the wrong type': (request, dice) => {
+  'a property has the wrong type': (request, dice, { nullable }) => {
     const values = valuesOf(request);
     const name = dice.pick(Object.keys(values));
-    const others = [5, -0, 1e300, true, null, [], {}, ['x'], { x: 1 }];
+    const others = [5, -0, 1e300, true, [], {}, ['x'], { x: 1 }, ...(nullable.includes(name) ? [] : [null])];
     values[name] = dice.pick(others.filter((other) => typeof other !== typeof values[name]));
     return { body: json(values), expects: 'refusal' };
   },
@@ -73,7 +79,7 @@ const IN_BODY: Record<string, Mistake> = {
     body: Buffer.from(dice.pick(['null', '5', '"x"', '[]', 'true', '[{}]', '1e999', '""', '-'])),
     expects: 'refusal',
   }),
-  'an empty object': (_request, _dice, required) => ({
+  'an empty object': (_request, _dice, { required }) => ({
     body: Buffer.from('{}'),
     expects: required.length > 0 ? 'refusal' : 'anything',
   }),
@@ -246,11 +252,11 @@ const ANYWHERE: Record<string, Mistake> = {
   'no HTTP': (request, dice) => ({ raw: rawRequest(request, dice), expects: 'refusal' }),
 };
 
-/** Adds one mistake to the request, or none if it does not fit. @param required properties of its body. */
-export function withMistake(request: Request, dice: Dice, required: string[]): Request {
+/** Adds one mistake to the request, or none if it does not fit. */
+export function withMistake(request: Request, dice: Dice, properties: Properties): Request {
   const mistakes = request.body && dice.chance(0.6) ? (request.isForm ? IN_FORM : IN_BODY) : ANYWHERE;
   const name = dice.chance(0.2) ? 'as documented' : dice.pick(Object.keys(mistakes));
-  const changes = (mistakes[name] ?? ANYWHERE[name])?.(request, dice, required) ?? {};
+  const changes = (mistakes[name] ?? ANYWHERE[name])?.(request, dice, properties) ?? {};
   const isChanged = Object.keys(changes).length > 0;
   return { ...request, ...changes, name: isChanged ? name : 'as documented' };
 }

@@ -1,4 +1,4 @@
-import { FIELD_GROUPS } from '../../src/config/fields.ts';
+import { FIELD_GROUPS, FIELDS } from '../../src/config/fields.ts';
 import type { Description } from '../../src/config/field-kinds.ts';
 import { formatted } from './formatted.ts';
 
@@ -38,10 +38,18 @@ Kubernetes, set the variables in \`extraEnv\` of the chart, and allow the proxy 
 \`networkPolicy.extraEgress\`.
 `;
 
+const WAITING = Object.entries<Description>(FIELDS)
+  .filter(([, { waits }]) => waits)
+  .map(([name]) => `\`${name}\``);
+
+const WAITS = `- ${WAITING.slice(0, -1).join(', ')} and ${WAITING.at(-1)} wait until
+  [no replica of the release before is left](upgrading.md#after), which knows nothing of them.
+`;
+
 /** The text of docs/configuration.md. */
 export async function configurationDocument(): Promise<string> {
   const parts = Object.entries(FIELD_GROUPS).map(([title, fields]) => `## ${title}\n\n${tableOf(fields)}\n`);
-  return formatted('configuration.md', [INTRODUCTION, ...parts, CLOSING, PROXIES].join('\n'));
+  return formatted('configuration.md', [INTRODUCTION + WAITS, ...parts, CLOSING, PROXIES].join('\n'));
 }
 
 function tableOf(fields: Readonly<Record<string, Description>>): string {
