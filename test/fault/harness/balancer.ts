@@ -55,11 +55,13 @@ export function makeBalancer(backends: readonly Backend[], tally: Tally, ca?: st
 
   function judge(call: Call, { status, retryAfter }: Answer, took: number): void {
     const what = `${call.method} ${call.path.replace(/\d+/, '{id}')}`;
-    if (took > tally.slowest.took) tally.slowest = { took, what: `${what}: ${status}` };
+    const when = `after ${tally.requests} requests`;
+    if (took > tally.slowest.took) tally.slowest = { took, what: `${what}: ${status} ${when}` };
     if (!STATUSES.has(status)) tally.problems.push(`${what} was answered ${status}`);
     if (status === 503 && !(retryAfter >= 1)) tally.problems.push(`${what}: 503 without Retry-After`);
     if (took > balancer.bound) {
-      tally.problems.push(`${what}: ${status} after ${Math.round(took)} ms, limit ${balancer.bound} ms`);
+      const late = `${Math.round(took)} ms, limit ${balancer.bound} ms`;
+      tally.problems.push(`${what}: ${status} took ${late}, ${when}`);
     }
   }
 
@@ -79,7 +81,9 @@ export function makeBalancer(backends: readonly Backend[], tally: Tally, ca?: st
       return answer;
     } catch (error) {
       const { code = '' } = error as NodeJS.ErrnoException;
-      if (code === 'UND_ERR_HEADERS_TIMEOUT') tally.problems.push(`${call.path} hangs`);
+      if (code === 'UND_ERR_HEADERS_TIMEOUT') {
+        tally.problems.push(`${call.path} hangs, after ${tally.requests} requests`);
+      }
       if (code === 'ECONNREFUSED') return null;
       return NO_ANSWER;
     }
